@@ -104,7 +104,8 @@ func layerStatusFields() map[string]StatusClass {
 			"resources[].cluster", "resources[].namespace", "resources[].name", "resources[].kind"),
 		of(VerifiedBy("the live object, which is compared with what is wanted"),
 			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion"),
-		of(Withholds, "resources[].status", "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn"),
+		of(believes("the layer takes an object of its own for one that it has, or has yet to write"), "resources[].status"),
+		of(Withholds, "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn"),
 	)
 }
 

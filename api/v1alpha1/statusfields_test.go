@@ -81,7 +81,9 @@ func TestEveryFieldOfAStatusHasAClass(t *testing.T) {
 // tells of. A field that is taken off this list stays off.
 func TestBelievedFieldsBecomeNoMore(t *testing.T) {
 	want := map[string][]string{
-		v1alpha1.AddonsLayerKind:       {"attempt.startTime", "cluster", "conditions", "digest", "observedGeneration", "state", "stateSince", "version"},
+		v1alpha1.AddonsLayerKind: {
+			"attempt.startTime", "cluster", "conditions", "digest", "observedGeneration", "resources[].status", "state", "stateSince", "version",
+		},
 		v1alpha1.PlatformKind:          {"conditions", "observedGeneration", "version"},
 		v1alpha1.RemoteClusterKind:     {"conditions", "endpoint", "version"},
 		v1alpha1.HelmApplicationKind:   {"published[].digest", "published[].version"},

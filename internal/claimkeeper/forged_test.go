@@ -4,12 +4,16 @@
 package claimkeeper_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +22,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/providers/providerstest"
+	"github.com/strata-project/strata/test/forged"
 )
 
 // forgedPlugin is a status that names a program.
@@ -49,7 +54,11 @@ func TestStatusOfAProviderStartsNothing(t *testing.T) {
 			}
 			c.annotateProvider("a", "look", fmt.Sprint(begins))
 			c.providerSays("a", "the server is away")
-			c.settled()
+			for _, request := range c.settled() {
+				if !strings.HasPrefix(request, "GET ") && strings.Contains(request, "/deployments") && !strings.HasSuffix(request, "/"+honest[0]) {
+					t.Errorf("a status alone has it ask for %s", request)
+				}
+			}
 			if names := c.deployments(); len(names) != 1 || names[0] != honest[0] {
 				t.Errorf("a status alone has %v run, and %v is meant to", names, honest)
 			}
@@ -70,6 +79,9 @@ func TestStatusOfAProviderStartsNothing(t *testing.T) {
 		f.wants("db", "")
 		f.says("db", v1alpha1.ReasonNoProvider)
 		f.settled()
+		if f.host.Knows(digest) {
+			t.Error("the program of the status was asked")
+		}
 		if said := f.providerSays("a", "there is no file"); strings.Contains(fmt.Sprint(said.Status), "serves new claims") || len(said.Status.Versions) > 0 {
 			t.Errorf("the program of the status was asked: %+v", said.Status)
 		}
@@ -287,9 +299,9 @@ func TestForgedStatusLetsNothingGo(t *testing.T) {
 	for what, change := range forgeries {
 		name := names[what]
 		f.says(name, v1alpha1.ReasonBound)
-		forged := f.get(name)
-		change(&forged.Status)
-		f.must(f.client.Status().Update(f.ctx, forged))
+		changed := f.get(name)
+		change(&changed.Status)
+		f.must(f.client.Status().Update(f.ctx, changed))
 	}
 	f.end()
 	f.start(0)
@@ -321,10 +333,10 @@ func TestForgedStatusLetsNothingGo(t *testing.T) {
 
 	t.Log("claims that go")
 	for what, change := range forgeries {
-		forged := f.get(names[what])
-		change(&forged.Status)
-		f.must(f.client.Status().Update(f.ctx, forged))
-		f.must(f.client.Delete(f.ctx, forged))
+		changed := f.get(names[what])
+		change(&changed.Status)
+		f.must(f.client.Status().Update(f.ctx, changed))
+		f.must(f.client.Delete(f.ctx, changed))
 	}
 	f.start(0)
 	for what, name := range names {
@@ -337,6 +349,104 @@ func TestForgedStatusLetsNothingGo(t *testing.T) {
 			if err := f.client.Get(f.ctx, f.key(name+left), &corev1.ConfigMap{}); err == nil {
 				t.Errorf("%s: the claim was let go, and has left %s", what, name+left)
 			}
+		}
+	}
+}
+
+// forgeAll puts a forged status in the place of an object's. It returns false where the API server
+// refuses that.
+func (f *fixture) forgeAll(obj client.Object, status any) bool {
+	f.Helper()
+	data, err := json.Marshal(status)
+	f.must(err)
+	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/status","value":%s}]`, data)
+	err = f.client.Status().Patch(f.ctx, obj, client.RawPatch(types.JSONPatchType, patch))
+	if apierrors.IsInvalid(err) {
+		return false
+	}
+	f.must(err)
+	return true
+}
+
+func copied(status v1alpha1.CapabilityClaimStatus) v1alpha1.CapabilityClaimStatus {
+	return *status.DeepCopy()
+}
+
+// writesBeside returns what was asked for that is neither read nor a status.
+func writesBeside(asked []string) []string {
+	return slices.DeleteFunc(asked, func(request string) bool {
+		return strings.HasPrefix(request, "GET ") || strings.HasSuffix(request, "/status")
+	})
+}
+
+// Whatever somebody has written into a field of a claim's status, the claim asks for the same as
+// one whose status nobody has touched: at rest for nothing, and for what was made for it to go
+// once it goes.
+func TestForgedFieldsOfAClaim(t *testing.T) {
+	f := newFixture(t)
+	f.provider("a", instance)
+	f.provider("other", instance)
+	f.claims("honest", "  provider: SHOP-a\n")
+	f.start(0)
+	f.says("honest", v1alpha1.ReasonBound)
+	all := forged.Each(t, v1alpha1.CapabilityClaimKind, f.get("honest").Status, copied)
+	for i := range all {
+		f.claims(fmt.Sprintf("c%d", i), "  provider: SHOP-a\n")
+	}
+	for i := range all {
+		name := fmt.Sprintf("c%d", i)
+		f.says(name, v1alpha1.ReasonBound)
+		f.serves(name)
+	}
+	f.settled()
+	forge := func(i int) bool {
+		claim := f.get(fmt.Sprintf("c%d", i))
+		again := forged.Each(t, v1alpha1.CapabilityClaimKind, claim.Status, copied)
+		return f.forgeAll(claim, again[i].Status)
+	}
+	refused := 0
+	for i := range all {
+		if !forge(i) {
+			refused++
+		}
+		f.annotate(f.get(fmt.Sprintf("c%d", i)), "look", "again")
+	}
+	if refused > 3 { // a reference without a name
+		t.Errorf("%d of %d forgeries are refused", refused, len(all))
+	}
+	f.annotate(f.get("honest"), "look", "again")
+	if asked := writesBeside(f.settled()); len(asked) > 0 {
+		t.Errorf("forged statuses have it ask for %v", asked)
+	}
+	for i, forgery := range all {
+		if claim := f.get(fmt.Sprintf("c%d", i)); claim.Status.Provider != f.shop+"-a" || len(claim.Status.Objects) == 0 || claim.Status.ObjectsMAC == "" {
+			t.Errorf("%s: it says %+v", forgery.Name, claim.Status)
+		}
+	}
+
+	t.Log("they go")
+	f.settled()
+	goes := func(name string) []string {
+		f.annotate(f.get(name), v1alpha1.ConfirmDeletionAnnotation, "true")
+		f.must(f.client.Delete(f.ctx, f.get(name)))
+		f.gone(&v1alpha1.CapabilityClaim{}, name)
+		var asked []string
+		for _, request := range writesBeside(f.settled()) {
+			if strings.HasPrefix(request, "DELETE ") && !strings.Contains(request, "controllerrevisions") {
+				asked = append(asked, strings.ReplaceAll(request, "/"+name, "/NAME"))
+			}
+		}
+		slices.Sort(asked)
+		return slices.Compact(asked)
+	}
+	honest := goes("honest")
+	if len(honest) < 3 {
+		t.Errorf("the honest one has had %v deleted", honest)
+	}
+	for i, forgery := range all[:4] {
+		forge(i)
+		if diff := cmp.Diff(honest, goes(fmt.Sprintf("c%d", i))); diff != "" {
+			t.Errorf("%s: %s", forgery.Name, diff)
 		}
 	}
 }
