@@ -73,7 +73,7 @@ type Secrets struct {
 	// Profiles has the names of those that say that they have the kubeconfig of a ClusterProfile,
 	// by its name.
 	Profiles map[string][]string
-	// Handed is what was handed out of HostClusters, by their names. Who may write the status of
+	// Handed is what was handed out of HostClusters, by their names. A user who may write the status of
 	// one says nothing of which cluster it is.
 	Handed map[string]Handed
 }
