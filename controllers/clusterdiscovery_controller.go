@@ -85,14 +85,16 @@ func (r *ClusterDiscoveryReconciler) reconcile(ctx context.Context, req ctrl.Req
 // caches.
 func (r *ClusterDiscoveryReconciler) observe(ctx context.Context, discovery *v1alpha1.ClusterDiscovery) (discoveries.Observation, error) {
 	o := discoveries.Observation{
-		Now: r.now(), Discovery: discovery, Clusters: map[string]*v1alpha1.RemoteCluster{}, MaxPrunePercent: r.Settings.MaxPrunePercent,
+		Now: r.now(), Discovery: discovery, Clusters: map[string]*v1alpha1.RemoteCluster{}, Silent: map[string]bool{}, MaxPrunePercent: r.Settings.MaxPrunePercent,
 	}
 	list := &v1alpha1.RemoteClusterList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(discovery.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return o, fmt.Errorf("cannot list RemoteClusters: %w", err)
 	}
 	for i := range list.Items {
-		o.Clusters[list.Items[i].Name] = &list.Items[i]
+		cluster := &list.Items[i]
+		o.Clusters[cluster.Name] = cluster
+		o.Silent[cluster.Name] = !cluster.DeletionTimestamp.IsZero() && r.isSilent(client.ObjectKeyFromObject(cluster))
 	}
 	gk := discoveries.GroupKindOf(discovery)
 	found, err := r.list(ctx, gk, discovery.Namespace)
@@ -106,7 +108,7 @@ func (r *ClusterDiscoveryReconciler) observe(ctx context.Context, discovery *v1a
 	case err != nil:
 		return o, err
 	}
-	secrets := map[string][]string{}
+	secrets := discoveries.Secrets{Profiles: map[string][]string{}, Handed: map[string]discoveries.Handed{}}
 	if discovery.Spec.Kind == v1alpha1.DiscoveredClusterProfile {
 		labelled, err := r.list(ctx, secretKind, discovery.Namespace)
 		if err != nil {
@@ -114,13 +116,45 @@ func (r *ClusterDiscoveryReconciler) observe(ctx context.Context, discovery *v1a
 		}
 		for i := range labelled {
 			profile := labelled[i].GetLabels()[discoveries.ProfileLabel]
-			secrets[profile] = append(secrets[profile], labelled[i].GetName())
+			secrets.Profiles[profile] = append(secrets.Profiles[profile], labelled[i].GetName())
+		}
+	}
+	if discovery.Spec.Kind == v1alpha1.DiscoveredHostCluster {
+		for i := range found {
+			if secrets.Handed[found[i].GetName()], err = r.handed(ctx, &found[i]); err != nil {
+				return o, err
+			}
 		}
 	}
 	for i := range found {
 		o.Found = append(o.Found, discoveries.Parse(&found[i], secrets))
 	}
 	return o, nil
+}
+
+// isSilent tells whether a cluster does not answer, as this process has asked it. One that it has
+// not connected to, though it has tried, does not.
+func (r *ClusterDiscoveryReconciler) isSilent(cluster types.NamespacedName) bool {
+	connected := r.remotes.Raw(cluster.String())
+	if connected == nil {
+		return r.remotes.Judged(cluster.String())
+	}
+	return connected.Answers() != nil
+}
+
+// handed reads what was handed out of a HostCluster, past the cache, which has no such Secrets.
+// A change of it is one of the HostCluster's status a moment later.
+func (r *ClusterDiscoveryReconciler) handed(ctx context.Context, cluster *unstructured.Unstructured) (discoveries.Handed, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(secretKind.WithVersion("v1"))
+	name := types.NamespacedName{Namespace: cluster.GetNamespace(), Name: discoveries.KubeConfigOf(cluster.GetName())}
+	if err := r.home().Past.Get(ctx, name, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return discoveries.Handed{}, nil
+		}
+		return discoveries.Handed{}, fmt.Errorf("cannot read Secret %s: %w", name, err)
+	}
+	return discoveries.HandedIn(secret, cluster.GetName()), nil
 }
 
 // errKindUnserved says that the cluster does not serve a kind.
@@ -279,8 +313,18 @@ var foundChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, errWas := informers.ToUnstructured(e.ObjectOld, e.ObjectOld.GetObjectKind().GroupVersionKind())
 		is, errIs := informers.ToUnstructured(e.ObjectNew, e.ObjectNew.GetObjectKind().GroupVersionKind())
-		return errWas != nil || errIs != nil || !equality.Semantic.DeepEqual(discoveries.Parse(was, nil), discoveries.Parse(is, nil))
+		return errWas != nil || errIs != nil || !equality.Semantic.DeepEqual(foundIn(was), foundIn(is))
 	},
+}
+
+// foundIn returns what a discovery reads of an object, and, of a HostCluster, what says that its
+// Secret may be another one.
+func foundIn(obj *unstructured.Unstructured) any {
+	said := map[string]string{}
+	for _, field := range []string{"id", "version", "kubeConfig"} {
+		said[field], _, _ = unstructured.NestedString(obj.Object, "status", field)
+	}
+	return []any{discoveries.Parse(obj, discoveries.Secrets{}), said}
 }
 
 // madeChanged passes what a discovery reads of RemoteClusters.

@@ -152,6 +152,12 @@ type CapabilityClaimStatus struct {
 	// +optional
 	Objects []Dependent `json:"objects,omitempty"`
 
+	// ObjectsMAC authenticates Objects by the controller's key. Objects of another MAC are those
+	// of somebody else: the controller goes by what is there then.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ObjectsMAC string `json:"objectsMAC,omitempty"`
+
 	// Conditions in the form that kstatus understands.
 	// +listType=map
 	// +listMapKey=type

@@ -151,6 +151,11 @@ const (
 	ReasonInvalidParameters = "InvalidParameters"
 	// ReasonPluginFailed says that the plug-in of a provider does not answer.
 	ReasonPluginFailed = "PluginFailed"
+	// ReasonInvalidPasswords says that a claim's passwords are not as Strata makes them.
+	ReasonInvalidPasswords = "InvalidPasswords"
+	// ReasonRecordUnsigned says that the record of a claim's binding was not written by a
+	// controller with the present key.
+	ReasonRecordUnsigned = "RecordUnsigned"
 	// ReasonInvalidPlan says that a provider's plug-in wants what it may not have.
 	ReasonInvalidPlan = "InvalidPlan"
 	// ReasonInvalidTemplate says that a provider's templates come to no object.

@@ -88,6 +88,11 @@ const (
 	// HostClusterLabel names the HostCluster, of the same namespace, that a Secret was made
 	// for.
 	HostClusterLabel = "kraan.io/host-cluster"
+	// HostClusterIDAnnotation on the Secret with the kubeconfig of a HostCluster is the ID of the
+	// cluster that the kubeconfig leads to, and HostClusterVersionAnnotation its version.
+	// ClusterDiscoveries go by them: a status says nothing of which cluster it is.
+	HostClusterIDAnnotation      = "kraan.io/host-cluster-id"
+	HostClusterVersionAnnotation = "kraan.io/host-cluster-version"
 	// TakeOverClusterAnnotation takes the cluster on the hosts over from whoever manages it.
 	// Its value is the cluster's ID, or AnyCluster where Strata has not made it. It is
 	// removed when it is used.
@@ -156,6 +161,18 @@ const (
 	// RotationAnnotation on the Secret of a binding says which passwords it has, since when,
 	// and which releases had others before, with what they had installed then.
 	RotationAnnotation = "kraan.io/rotation"
+	// ProviderLabel is the UID of the CapabilityProvider that a record was made for.
+	ProviderLabel = "kraan.io/provider"
+	// RecordMACAnnotation on a record, which says to whom a claim is bound or which plug-in has
+	// served, is a MAC of it by Strata's key of digests. Without it the record is not acted on.
+	RecordMACAnnotation = "kraan.io/record-mac"
+	// RecordsName is the name of the Secret in the controller's namespace that says that the
+	// records of before were signed, and RecordsType its type.
+	RecordsName = "strata-records"
+	RecordsType = "kraan.io/records"
+	// SignRecordsAnnotation on that Secret has records signed again, by their names and what they
+	// hold: NAME=DIGEST, several with blanks between them.
+	SignRecordsAnnotation = "kraan.io/sign-records"
 	// ClaimFinalizer keeps a claim until what was made for it has gone.
 	ClaimFinalizer = "kraan.io/capability-claim"
 

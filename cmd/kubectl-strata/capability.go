@@ -68,7 +68,7 @@ const capabilityWhyExamples = `  kubectl strata capability why shop/shop-db
 
 func newCapability(t *tool) *cobra.Command {
 	return group("capability", "Show capabilities, and the claims of applications", capabilityLong,
-		newCapabilityList(t), newCapabilityClaims(t), newCapabilityWhy(t), newCapabilityMove(t), newCapabilityTest(t), newCapabilityPush(t))
+		newCapabilityList(t), newCapabilityClaims(t), newCapabilityWhy(t), newCapabilityMove(t), newCapabilitySign(t), newCapabilityTest(t), newCapabilityPush(t))
 }
 
 func newCapabilityList(t *tool) *cobra.Command {

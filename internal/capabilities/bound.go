@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/reserved"
 )
 
 // Bound is to whom a claim was bound, and what it was promised then. It is kept where only the
@@ -30,15 +29,6 @@ type Bound struct {
 	// Shared is the claim whose instance it is; nil for a claim with one of its own.
 	Shared *Shared `json:"shared,omitempty"`
 }
-
-// RecordName returns the name of the record of a claim's binding: those of one claim are
-// numbered, and the last one counts.
-func RecordName(claim *v1alpha1.CapabilityClaim, number int64) string {
-	return fmt.Sprintf("%s%s.%d", reserved.RecordPrefix, claim.UID, number)
-}
-
-// IsRecord tells whether an object of a name is the record of a binding.
-func IsRecord(name string) bool { return strings.HasPrefix(name, reserved.RecordPrefix) }
 
 // Encode writes a record.
 func (b Bound) Encode() ([]byte, error) { return json.Marshal(b) }

@@ -5,8 +5,11 @@ package capabilities
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -14,8 +17,16 @@ import (
 	"github.com/strata-project/strata/internal/reserved"
 )
 
-// defaultPassword is how long a password is, in characters.
-const defaultPassword = 32
+// How long a password is, in characters: by default, and as the API allows it.
+const (
+	defaultPassword = 32
+	minPassword     = 16
+	maxPassword     = 256
+)
+
+// PasswordAlphabet is what passwords are made of: nothing that has to be escaped in an address, a
+// shell or YAML.
+const PasswordAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 // What the Secret with passwords has beside them. Names of passwords have no dot.
 const (
@@ -94,6 +105,49 @@ func (i Instance) WithPasswords(have map[string][]byte) Instance {
 		}
 	}
 	return i
+}
+
+// Unmade refuses passwords that the controller would not have made: whoever may write Secrets in
+// the claim's namespace can change them, and templates and plug-ins are promised that nothing of
+// a password has to be escaped. have is what the Secret holds. Where the claim was moved, its
+// passwords may be those of the provider of before, of another length.
+func (i Instance) Unmade(have map[string][]byte, moved bool) *Problem {
+	var wrong []string
+	for _, password := range i.Blueprint.spec.Passwords {
+		for _, key := range []string{password.Name, password.Name + previousSuffix} {
+			if len(have[key]) > 0 && !isMade(string(have[key]), int(cmp.Or(password.Length, defaultPassword)), moved) {
+				wrong = append(wrong, key)
+			}
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	slices.Sort(wrong)
+	var removals []string
+	for _, key := range wrong {
+		removals = append(removals, fmt.Sprintf(`{"op":"remove","path":"/data/%s"}`, key))
+	}
+	name := PasswordsName(i.Claim)
+	return &Problem{
+		Reason: v1alpha1.ReasonInvalidPasswords, Stalled: true,
+		Message: fmt.Sprintf("Secret %s/%s has in %s what Strata would not have made, and it is not used: "+
+			"Strata makes letters and digits of the length that the provider gives. Put back what it was, or have another one made: "+
+			"kubectl patch secret -n %s %s --type json -p '[%s]'",
+			i.Claim.Namespace, name, strings.Join(wrong, ", "), i.Claim.Namespace, name, strings.Join(removals, ",")),
+	}
+}
+
+// isMade tells whether a password of a length is as Strata makes them; of any length that there
+// may be, where it was moved.
+func isMade(password string, length int, moved bool) bool {
+	if strings.Trim(password, PasswordAlphabet) != "" {
+		return false
+	}
+	if moved {
+		return len(password) >= minPassword && len(password) <= maxPassword
+	}
+	return len(password) == length
 }
 
 // isRotating tells whether passwords of before are still valid.

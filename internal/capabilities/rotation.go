@@ -135,8 +135,9 @@ type Taking struct {
 	Binding Rotation
 	// Releases of the namespace.
 	Releases []*unstructured.Unstructured
-	// Sharing are the claims that are bound to this one.
-	Sharing []*v1alpha1.CapabilityClaim
+	// Sharing are the claims that are bound to this one, each with what tells of it whether its
+	// readers have taken them: their statuses do not.
+	Sharing []Taking
 	Now     time.Time
 }
 
@@ -155,9 +156,9 @@ func (t Taking) Waits() (waits string, until time.Time) {
 			return "waits for HelmRelease " + name + ", which " + why, until
 		}
 	}
-	for _, claim := range t.Sharing {
-		if claim.Status.Rotation < t.Number || IsRotating(claim) {
-			return fmt.Sprintf("waits for CapabilityClaim %s/%s, which is bound to this one", claim.Namespace, claim.Name), until
+	for _, of := range t.Sharing {
+		if waits, until := of.Waits(); waits != "" {
+			return fmt.Sprintf("waits for CapabilityClaim %s/%s, which is bound to this one", of.Claim.Namespace, of.Claim.Name), until
 		}
 	}
 	if until = t.Binding.Since.Add(t.keep()); t.Now.Before(until) {

@@ -109,6 +109,59 @@ func TestWhoHasAPasswordGetsIn(t *testing.T) {
 	})
 }
 
+// Passwords that the controller would not have made are not used: templates and plug-ins are
+// promised that nothing of one has to be escaped.
+func TestUnmadePasswords(t *testing.T) {
+	i := instanceOf(t, withPasswords, `{}`)
+	made := strings.Repeat("aZ09", 5)
+	for _, test := range []struct {
+		reason string
+		have   map[string]string
+		moved  bool
+		want   []string
+	}{
+		{"there is none yet", nil, false, nil},
+		{"one was removed, and is made anew", map[string]string{"app": ""}, false, nil},
+		{"as they are made", map[string]string{"app": made, "app.previous": made, "rotation.number": "7"}, false, nil},
+		{"what is no password of the provider is not read", map[string]string{"app": made, "other": "'"}, false, nil},
+		{"a quote", map[string]string{"app": made[:19] + "'"}, false, []string{"app"}},
+		{"a quote in the middle", map[string]string{"app": made[:9] + `"` + made[:10]}, false, []string{"app"}},
+		{"a newline", map[string]string{"app": made[:19] + "\n"}, false, []string{"app"}},
+		{"a NUL", map[string]string{"app": "\x00" + made[:19]}, false, []string{"app"}},
+		{"no ASCII", map[string]string{"app": made[:18] + "é"}, false, []string{"app"}},
+		{"what is no text", map[string]string{"app": made[:19] + "\xff"}, false, []string{"app"}},
+		{"shorter", map[string]string{"app": made[:19]}, false, []string{"app"}},
+		{"longer", map[string]string{"app": made + "a"}, false, []string{"app"}},
+		{"the one of before counts, too", map[string]string{"app": made, "app.previous": "' OR 1"}, false, []string{"app.previous"}},
+		{"both", map[string]string{"app": "$(x)", "app.previous": "a b"}, false, []string{"app", "app.previous"}},
+		{"the provider of before had a longer one", map[string]string{"app": strings.Repeat("a", 64)}, true, nil},
+		{"no provider has one so short", map[string]string{"app": "a"}, true, []string{"app"}},
+		{"no provider has one so long", map[string]string{"app": strings.Repeat("a", 257)}, true, []string{"app"}},
+		{"nor such a one", map[string]string{"app": made[:19] + "$"}, true, []string{"app"}},
+	} {
+		have := map[string][]byte{}
+		for key, value := range test.have {
+			have[key] = []byte(value)
+		}
+		problem := i.Unmade(have, test.moved)
+		if (problem != nil) != (len(test.want) > 0) {
+			t.Errorf("%s: %+v", test.reason, problem)
+			continue
+		}
+		if problem == nil {
+			continue
+		}
+		for _, key := range test.want {
+			if !strings.Contains(problem.Message, `{"op":"remove","path":"/data/`+key+`"}`) {
+				t.Errorf("%s: nothing mends %s: %s", test.reason, key, problem.Message)
+			}
+		}
+		if !strings.Contains(problem.Message, "kubectl patch secret -n shop db-passwords") || strings.Contains(problem.Message, test.have["app"]) && len(test.have["app"]) > 1 {
+			t.Errorf("%s: it says %s", test.reason, problem.Message)
+		}
+	}
+}
+
 const rotates = `
 passwords: [{name: app}]
 objects:
@@ -197,19 +250,22 @@ func TestWhoHasTakenThePasswords(t *testing.T) {
 	if diff := cmp.Diff(rotation, capabilities.RotationOf(again)); diff != "" {
 		t.Error("what was noted changes: " + diff)
 	}
-	borrower := func(number int64, rotating bool) *v1alpha1.CapabilityClaim {
-		of := &v1alpha1.CapabilityClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "reports", Name: "db"}, Status: v1alpha1.CapabilityClaimStatus{Rotation: number}}
-		if rotating {
-			of.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RotatingCondition, Status: metav1.ConditionTrue}}
+	borrower := func(number int64, reader *unstructured.Unstructured) *capabilities.Taking {
+		// What its status says, whoever has written it, is not asked.
+		of := &v1alpha1.CapabilityClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "reports", Name: "db"}, Status: v1alpha1.CapabilityClaimStatus{Rotation: 99}}
+		taking := &capabilities.Taking{Claim: of, Number: 1, Binding: capabilities.Rotation{Number: number, Since: now}}
+		if reader != nil {
+			taking.Binding.Readers = map[string]string{"shop": "one"}
+			taking.Releases = []*unstructured.Unstructured{reader}
 		}
-		return of
+		return taking
 	}
 	suspended := release("shop", "two", "True")
 	suspended.Object["spec"] = map[string]any{"suspend": true}
 	for name, test := range map[string]struct {
 		release  *unstructured.Unstructured
 		after    time.Duration
-		borrower *v1alpha1.CapabilityClaim
+		borrower *capabilities.Taking
 		keep     time.Duration
 		want     string
 	}{
@@ -220,16 +276,17 @@ func TestWhoHasTakenThePasswords(t *testing.T) {
 		"a moment ago":    {release("shop", "two", "True"), time.Second, nil, 0, "stay until 2026-01-02T03:05:05Z"},
 		"gone":            {nil, time.Minute, nil, 0, ""},
 		"kept for longer": {release("shop", "two", "True"), time.Minute, nil, 2 * time.Minute, "stay until 2026-01-02T03:06:05Z"},
-		"shared":          {release("shop", "two", "True"), time.Hour, borrower(0, false), 0, "waits for CapabilityClaim reports/db, which is bound to this one"},
-		"passed on":       {release("shop", "two", "True"), time.Hour, borrower(1, true), 0, "waits for CapabilityClaim reports/db, which is bound to this one"},
-		"taken there":     {release("shop", "two", "True"), time.Hour, borrower(1, false), 0, ""},
+		"shared":          {release("shop", "two", "True"), time.Hour, borrower(0, nil), 0, "waits for CapabilityClaim reports/db, which is bound to this one"},
+		"passed on":       {release("shop", "two", "True"), time.Hour, borrower(1, reads), 0, "waits for CapabilityClaim reports/db, which is bound to this one"},
+		"taken there":     {release("shop", "two", "True"), time.Hour, borrower(1, release("shop", "two", "True")), 0, ""},
 	} {
 		taking := capabilities.Taking{Claim: claim.DeepCopy(), Number: 1, Binding: rotation, Now: now.Add(test.after)}
 		if test.release != nil {
 			taking.Releases = append(taking.Releases, test.release)
 		}
 		if test.borrower != nil {
-			taking.Sharing = append(taking.Sharing, test.borrower)
+			test.borrower.Now = taking.Now
+			taking.Sharing = append(taking.Sharing, *test.borrower)
 		}
 		if test.keep > 0 {
 			taking.Claim.Spec.Rotation = &v1alpha1.CapabilityRotation{Number: 1, KeepPrevious: &metav1.Duration{Duration: test.keep}}

@@ -40,6 +40,8 @@ type Outcome struct {
 	Rotating string
 	// Problem that stops all; nil for none.
 	Problem *Problem
+	// Kept is true where nothing was looked for of Objects: they are those of the status.
+	Kept bool
 	// Objects that the claim has, and where they stand.
 	Objects   []v1alpha1.Dependent
 	Standings []objects.Standing

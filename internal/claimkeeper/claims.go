@@ -61,8 +61,9 @@ func (k *Keeper) reconcileClaim(ctx context.Context, req ctrl.Request) (time.Dur
 		claim = patched
 	}
 	v := &visit{k: k, claim: claim.DeepCopy(), stored: claim, now: k.now(), rotation: claim.Status.Rotation, rotating: capabilities.RotatingOf(claim)}
+	v.claim.Status.Objects, v.listed = capabilities.ObjectsOf(k.Settings.DigestKey, claim)
 	if last, known := k.unsaved.get(claim.UID); known && last.version == claim.ResourceVersion {
-		v.claim.Status.Objects = last.objects
+		v.claim.Status.Objects, v.listed = last.objects, true
 	}
 	if deleting {
 		return v.remove(ctx)
@@ -96,6 +97,9 @@ type visit struct {
 	outdated, refused, rotating string
 	// outside is true where the claim's plug-in hands out something outside of any cluster.
 	outside bool
+	// listed is true where what the claim's status lists was written by a controller with this
+	// one's key. Otherwise its objects are found by their label.
+	listed bool
 	// rotation is the number of the passwords that the binding has.
 	rotation int64
 	// again is when the claim is looked at again in any case; 0 for the safety net.
@@ -105,7 +109,7 @@ type visit struct {
 // serve gives a claim what it needs.
 func (v *visit) serve(ctx context.Context) (time.Duration, error) {
 	var err error
-	if v.record, err = v.k.bound(ctx, v.claim); err != nil {
+	if err = v.recorded(ctx); err != nil {
 		return v.failed(ctx, err)
 	}
 	if v.record == nil {
@@ -143,7 +147,7 @@ func (v *visit) stays(ctx context.Context, problem *capabilities.Problem) (time.
 	if problem.Reason == v1alpha1.ReasonServiceAccountNotFound || problem.Reason == v1alpha1.ReasonAccessDenied {
 		after = min(after, rightsRetry)
 	}
-	return after, v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects})
+	return after, v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects, Kept: true})
 }
 
 // choose binds a claim to a provider that fits, or says why none is.
@@ -154,7 +158,7 @@ func (v *visit) choose(ctx context.Context) (*capabilities.Problem, error) {
 	}
 	if borrowed, problem, is, err := v.borrow(ctx, seeker); is {
 		if borrowed != nil {
-			v.record, err = v.k.bind(ctx, v.claim, *borrowed, 1)
+			v.record, err = v.k.bind(ctx, v.claim, *borrowed)
 		}
 		return problem, err
 	}
@@ -168,7 +172,7 @@ func (v *visit) choose(ctx context.Context) (*capabilities.Problem, error) {
 			bound.Spec = provider.Spec
 		}
 	}
-	v.record, err = v.k.bind(ctx, v.claim, bound, 1)
+	v.record, err = v.k.bind(ctx, v.claim, bound)
 	return nil, err
 }
 
@@ -263,7 +267,7 @@ func (v *visit) moved(ctx context.Context, seeker capabilities.Seeker, to string
 func (v *visit) rebind(ctx context.Context, moved *capabilities.Bound) error {
 	was := v.record
 	if !equality.Semantic.DeepEqual(was.bound, moved) {
-		made, err := v.k.bind(ctx, v.claim, *moved, was.number+1)
+		made, err := v.k.bind(ctx, v.claim, *moved)
 		if err != nil {
 			return err
 		}
@@ -297,9 +301,10 @@ func (v *visit) carryOut(ctx context.Context, look primaries.Look, plan dependen
 	results, err := executor.Carry(ctx, look.Owner, plan, func(ctx context.Context) error {
 		planned := v.claim.Status.DeepCopy()
 		planned.Objects = primaries.Planned(plan)
-		if sameIdentities(planned.Objects, v.claim.Status.Objects) {
+		if v.listed && sameIdentities(planned.Objects, v.claim.Status.Objects) {
 			return nil
 		}
+		planned.ObjectsMAC = v.sign(planned.Objects)
 		return v.persist(ctx, *planned)
 	})
 	if err != nil {
@@ -348,6 +353,10 @@ func (v *visit) failed(ctx context.Context, err error) (time.Duration, error) {
 	if errors.Is(err, errAsking) {
 		return answerPatience, nil
 	}
+	var unsigned *unsignedError
+	if errors.As(err, &unsigned) {
+		return v.stays(ctx, unsigned.problem())
+	}
 	var away *awayError
 	if errors.As(err, &away) {
 		if away.soon {
@@ -360,7 +369,7 @@ func (v *visit) failed(ctx context.Context, err error) (time.Duration, error) {
 		problem.Reason = v1alpha1.ReasonAccessDenied
 		problem.Message = "the controller lacks rights: " + err.Error() + "; set capabilities.enabled of the chart, and add the kind to its rbac.kinds"
 	}
-	if reported := v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects}); reported != nil {
+	if reported := v.report(ctx, capabilities.Outcome{Problem: problem, Objects: v.claim.Status.Objects, Kept: true}); reported != nil {
 		return 0, reported
 	}
 	return 0, err
@@ -375,7 +384,14 @@ func (v *visit) report(ctx context.Context, outcome capabilities.Outcome) error 
 	}
 	before := v.stored.Status.Conditions
 	wasRotating := capabilities.IsRotating(v.stored)
-	if err := v.persist(ctx, outcome.Status(v.now)); err != nil {
+	status := outcome.Status(v.now)
+	if outcome.Kept && !v.listed { // it is not for this controller to sign
+		was := v.stored.Status
+		status.Objects, status.ObjectsMAC, status.Binding = was.Objects, was.ObjectsMAC, was.Binding
+	} else {
+		status.ObjectsMAC = v.sign(status.Objects)
+	}
+	if err := v.persist(ctx, status); err != nil {
 		return err
 	}
 	if is := v.rotating != ""; is != wasRotating {
@@ -418,6 +434,11 @@ func (v *visit) persist(ctx context.Context, status v1alpha1.CapabilityClaimStat
 	v.k.unsaved.forget(v.claim.UID)
 	v.stored, v.claim = patched, patched.DeepCopy()
 	return nil
+}
+
+// sign authenticates what the claim's status is to list.
+func (v *visit) sign(listed []v1alpha1.Dependent) string {
+	return capabilities.SignObjects(v.k.Settings.DigestKey, v.claim.UID, listed)
 }
 
 // sameIdentities tells whether two lists name the same objects.

@@ -269,8 +269,8 @@ func (c pluginCluster) Withdraw(ctx context.Context, of providers.Reference) err
 // withdraw removes what the plug-ins of a provider run by that nobody needs any more: neither the
 // provider, nor new claims, nor one that is bound. It looks where the needed ones are other ones
 // than before. It returns false once nothing is needed.
-func (k *Keeper) withdraw(ctx context.Context, provider *v1alpha1.CapabilityProvider, serves *v1alpha1.CapabilityPluginStatus) (left bool) {
-	needed, known := k.needed(ctx, provider, serves)
+func (k *Keeper) withdraw(ctx context.Context, provider *v1alpha1.CapabilityProvider) (left bool) {
+	needed, known := k.needed(ctx, provider)
 	left = !known || len(needed) > 0
 	text := strings.Join(slices.Sorted(maps.Keys(needed)), " ")
 	if last, did := k.plugins.needed.get(provider.UID); !known || did && last == text {
@@ -286,11 +286,7 @@ func (k *Keeper) withdraw(ctx context.Context, provider *v1alpha1.CapabilityProv
 
 // needed returns the names of what the plug-ins of a provider run by; known is false where a
 // binding cannot be read.
-func (k *Keeper) needed(
-	ctx context.Context,
-	provider *v1alpha1.CapabilityProvider,
-	serves *v1alpha1.CapabilityPluginStatus,
-) (names map[string]bool, known bool) {
+func (k *Keeper) needed(ctx context.Context, provider *v1alpha1.CapabilityProvider) (names map[string]bool, known bool) {
 	names = map[string]bool{}
 	add := func(plugin *v1alpha1.CapabilityPlugin) {
 		if plugin != nil && providers.RunOf(*plugin) == v1alpha1.PluginDeployment {
@@ -298,12 +294,8 @@ func (k *Keeper) needed(
 		}
 	}
 	add(provider.Spec.Plugin)
-	if provider.Spec.Plugin != nil {
-		for _, of := range []*v1alpha1.CapabilityPluginStatus{serves, provider.Status.Plugin} {
-			if of != nil {
-				add(&v1alpha1.CapabilityPlugin{Digest: of.Digest, Run: provider.Spec.Plugin.Run})
-			}
-		}
+	if last := k.before(provider); last != nil {
+		add(last.Plugin)
 	}
 	claims := &v1alpha1.CapabilityClaimList{}
 	of := client.MatchingFields{indexCapability: strings.ToLower(provider.Spec.Capability)}
@@ -311,14 +303,13 @@ func (k *Keeper) needed(
 		return nil, false
 	}
 	for i := range claims.Items {
-		if claims.Items[i].Status.Provider != provider.Name {
-			continue
-		}
 		record, err := k.bound(ctx, &claims.Items[i])
-		if err != nil || record == nil {
+		switch {
+		case err != nil, record == nil && claims.Items[i].Status.Provider == provider.Name:
 			return nil, false
+		case record != nil && record.bound.Provider == provider.Name:
+			add(record.bound.Spec.Plugin)
 		}
-		add(record.bound.Spec.Plugin)
 	}
 	return names, true
 }

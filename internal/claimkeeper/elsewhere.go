@@ -143,7 +143,7 @@ func (v *visit) leaveBehind(ctx context.Context) error {
 		return nil
 	}
 	status := v.claim.Status.DeepCopy()
-	status.Objects = kept
+	status.Objects, status.ObjectsMAC = kept, v.sign(kept)
 	return v.persist(ctx, *status)
 }
 

@@ -107,15 +107,3 @@ func (k *Keeper) reference(ctx context.Context, provider string, spec v1alpha1.C
 	}
 	return of
 }
-
-// before returns the specification with the plug-in that served claims before another one was
-// given; nil where there is none.
-func before(provider *v1alpha1.CapabilityProvider) *v1alpha1.CapabilityProviderSpec {
-	last := provider.Status.Plugin
-	if last == nil || provider.Spec.Plugin == nil || last.Digest == provider.Spec.Plugin.Digest {
-		return nil
-	}
-	spec := provider.Spec.DeepCopy()
-	spec.Plugin.Image, spec.Plugin.Digest = last.Image, last.Digest
-	return spec
-}

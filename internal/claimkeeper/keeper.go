@@ -125,6 +125,8 @@ type Keeper struct {
 	// unsaved are what claims have of which the next look says more, by their UIDs.
 	unsaved memo[types.UID, unsaved]
 	records records
+	signing signing
+	served  served
 	// there is when accounts were last known to be there.
 	there   memo[accountOf, time.Time]
 	secrets secrets
@@ -145,7 +147,7 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	k.follows = k.newFollows()
-	runs := []manager.RunnableFunc{k.follows.UntilDone}
+	runs := []manager.RunnableFunc{k.follows.UntilDone, k.signRecords}
 	if k.Plugins != nil {
 		k.Plugins.On(pluginCluster{k})
 		runs = append(runs, k.Plugins.UntilDone)
@@ -166,6 +168,7 @@ const (
 	indexUID        = "strata.uid"
 	indexCapability = "strata.capability"
 	indexBoundTo    = "strata.boundTo"
+	indexRecordOf   = "strata.recordOf"
 )
 
 func (k *Keeper) setupIndexes(mgr manager.Manager) error {
@@ -222,6 +225,10 @@ func (k *Keeper) setupCache(mgr manager.Manager) error {
 	})
 	if err != nil {
 		return fmt.Errorf("cannot make the cache of what claims have: %w", err)
+	}
+	byClaim := func(obj client.Object) []string { return []string{obj.GetLabels()[v1alpha1.ClaimLabel]} }
+	if err := k.own.IndexField(context.Background(), &appsv1.ControllerRevision{}, indexRecordOf, byClaim); err != nil {
+		return fmt.Errorf("cannot index %s: %w", indexRecordOf, err)
 	}
 	if err := mgr.Add(keeping.LedCache{Cache: k.own}); err != nil {
 		return fmt.Errorf("cannot add a cache: %w", err)

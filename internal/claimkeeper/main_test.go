@@ -4,6 +4,7 @@
 package claimkeeper_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,6 +90,8 @@ type fixture struct {
 	host        *providers.Host
 	// patience bounds a question to a plug-in; 0 is as it is outside of tests.
 	patience time.Duration
+	// digestKey is the controller's key, where it is another one than that of most tests.
+	digestKey string
 	// elsewhere is true where the keeper is connected to the other cluster, over remotes.
 	elsewhere bool
 	remotes   *informers.Remotes
@@ -197,7 +200,7 @@ func (f *fixture) start(dieAt int) {
 	f.must(err)
 	selector, err := labels.Parse("!beside")
 	f.must(err)
-	key, err := digests.NewKey([]byte("0123456789abcdefghijklmnopqrstuv"))
+	key, err := digests.NewKey([]byte(cmp.Or(f.digestKey, "0123456789abcdefghijklmnopqrstuv")))
 	f.must(err)
 	f.remotes = informers.NewRemotes(informers.Options{Scheme: f.scheme, Wiring: deaf, Wake: func(types.NamespacedName) {}})
 	f.host = providers.NewHost(providers.Options{

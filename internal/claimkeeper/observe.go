@@ -22,7 +22,10 @@ import (
 
 // observe reads what is decided from. What keeps the claim from being served is a problem.
 func (v *visit) observe(ctx context.Context) (primaries.Look, *capabilities.Problem, error) {
-	look := v.newLook()
+	look, err := v.known(ctx)
+	if err != nil {
+		return look, nil, err
+	}
 	if v.record.bound.Shared != nil {
 		return v.observeShared(ctx, look)
 	}
@@ -98,6 +101,9 @@ func (v *visit) wanted(ctx context.Context, look *primaries.Look, instance *capa
 	have, failure, err := v.passwords(ctx, look)
 	if failure != nil || err != nil {
 		return failure, err
+	}
+	if problem := instance.Unmade(have, v.record.number > 1); problem != nil {
+		return problem, nil
 	}
 	*instance = instance.WithPasswords(have)
 	taken := false

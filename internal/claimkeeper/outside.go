@@ -163,7 +163,14 @@ func (v *visit) release(ctx context.Context) (released bool, problem *capabiliti
 				"Take it back by hand, and let the claim go with the annotation " + v1alpha1.AbandonAnnotation + `: "true"`,
 		}, nil
 	}
-	instance := capabilities.Instance{Version: v.record.bound.Version, Rotation: v.claim.Status.Rotation}
+	instance := capabilities.Instance{Version: v.record.bound.Version}
+	binding, err := v.k.bindingOf(ctx, v.claim)
+	if err != nil {
+		return false, nil, err
+	}
+	if binding != nil {
+		instance.Rotation = capabilities.RotationOf(binding).Number
+	}
 	_, instance.Namespace = capabilities.Place(v.record.bound.Spec, v.claim, v.k.Settings.Namespace)
 	if understood := v.k.plans.understand(v.record.digest, v.record.bound.Spec); understood.blueprint != nil {
 		instance.Parameters, _ = understood.blueprint.Parameters(v.claim.Spec) // those that are wrong were never used

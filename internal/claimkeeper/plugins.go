@@ -75,7 +75,7 @@ func (k *Keeper) promise(ctx context.Context, provider *v1alpha1.CapabilityProvi
 		return spec, ""
 	}
 	promised, _, lacks = k.promised(ctx, provider.Name, spec)
-	if last := before(provider); lacks != "" && last != nil {
+	if last := k.before(provider); lacks != "" && last != nil {
 		if earlier, _, lacksToo := k.promised(ctx, provider.Name, *last); lacksToo == "" {
 			return earlier, ""
 		}
@@ -114,20 +114,23 @@ type offer struct {
 	problem string
 	// serves is the program that serves new claims; nil for none.
 	serves *v1alpha1.CapabilityPluginStatus
+	// served is the one that served last; nil for none.
+	served *v1alpha1.CapabilityPluginStatus
 	// again is when it is looked at again; zero for no time of its own.
 	again time.Duration
 	// unknown is true until it has answered, or failed, once.
 	unknown bool
 }
 
-// offers looks after a provider's plug-in, and after the one that serves in its place.
+// offers looks after a provider's plug-in, and, once that has answered or failed, after the one
+// that serves in its place. Which one that is only a record says that the controller has signed.
 func (k *Keeper) offers(ctx context.Context, provider *v1alpha1.CapabilityProvider) offer {
 	if k.Plugins == nil {
 		return offer{problem: noPlugins}
 	}
 	made := k.offersBy(ctx, provider, provider.Spec)
-	last := before(provider)
-	if made.serves != nil || last == nil {
+	last := k.before(provider)
+	if made.serves != nil || made.unknown || last == nil {
 		return made
 	}
 	if of := k.offersBy(ctx, provider, *last); of.serves != nil {

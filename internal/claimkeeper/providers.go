@@ -81,20 +81,16 @@ func (k *Keeper) reconcileProvider(ctx context.Context, req ctrl.Request) (time.
 		}
 	}
 	var problems []string
-	var again time.Duration
-	var serves *v1alpha1.CapabilityPluginStatus
-	if provider.Spec.Plugin != nil {
-		of := k.offers(ctx, provider)
-		if of.unknown && provider.Status.Plugin != nil && provider.Status.ObservedGeneration == provider.Generation {
-			return of.again, nil // what it was before this process began, it is until more is known
-		}
-		if serves, again = of.serves, of.again; of.problem != "" {
-			problems = append(problems, of.problem)
-		}
+	plugin, err := k.plugin(ctx, provider)
+	if err != nil {
+		return 0, err
 	}
-	runs := provider.Status.Plugin != nil || provider.Spec.Plugin != nil
-	if runs {
-		runs = k.withdraw(ctx, provider, serves)
+	if plugin.unknown && provider.Status.Plugin != nil && provider.Status.ObservedGeneration == provider.Generation {
+		return plugin.again, nil // what it was before this process began, it is until more is known
+	}
+	again := plugin.again
+	if plugin.problem != "" {
+		problems = append(problems, plugin.problem)
 	}
 	spec, _ := k.promise(ctx, provider)
 	known, err := k.understand(spec)
@@ -107,8 +103,8 @@ func (k *Keeper) reconcileProvider(ctx context.Context, req ctrl.Request) (time.
 	}
 	patched := provider.DeepCopy()
 	patched.Status = capabilities.ProviderStatus(provider, spec, problems, bound, k.now())
-	if patched.Status.Plugin = serves; serves == nil && (provider.Spec.Plugin != nil || runs) {
-		patched.Status.Plugin = provider.Status.Plugin // which says that something of it runs
+	if patched.Status.Plugin = plugin.serves; plugin.serves == nil {
+		patched.Status.Plugin = plugin.served // which says that something of it runs
 	}
 	if equality.Semantic.DeepEqual(patched.Status, provider.Status) {
 		return again, nil
@@ -120,4 +116,37 @@ func (k *Keeper) reconcileProvider(ctx context.Context, req ctrl.Request) (time.
 		k.Tell(patched, v1alpha1.CapabilityProviderKind, "", patched.Status.Conditions, provider.Status.Conditions)
 	}
 	return again, nil
+}
+
+// plugin looks after the plug-in of a provider, records which one serves, and removes what runs of
+// others.
+func (k *Keeper) plugin(ctx context.Context, provider *v1alpha1.CapabilityProvider) (offer, error) {
+	known, err := k.recall(ctx, provider)
+	if err != nil {
+		return offer{}, err
+	}
+	if provider.Spec.Plugin == nil && known.number == 0 {
+		return offer{}, nil
+	}
+	made := offer{}
+	if provider.Spec.Plugin != nil {
+		made = k.offers(ctx, provider)
+		if of := made.serves; of != nil && of.Digest == provider.Spec.Plugin.Digest && of.Image == provider.Spec.Plugin.Image {
+			if err := k.remember(ctx, provider, *of); err != nil {
+				return offer{}, err
+			}
+		}
+	}
+	left := k.withdraw(ctx, provider)
+	if provider.Spec.Plugin == nil && !left {
+		if err := k.forgetServed(ctx, provider, 0); err != nil {
+			return offer{}, err
+		}
+		k.served.forget(provider.UID)
+		return made, nil
+	}
+	if last, _ := k.served.get(provider.UID); last.last != nil {
+		made.served = &last.last.Plugin
+	}
+	return made, nil
 }

@@ -5,6 +5,7 @@ package claimkeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,18 +22,29 @@ import (
 
 // remove takes back what was made for a claim that is being deleted, and lets it go.
 func (v *visit) remove(ctx context.Context) (time.Duration, error) {
-	var err error
-	if v.record, err = v.k.bound(ctx, v.claim); err != nil {
+	err := v.recorded(ctx)
+	var unsigned *unsignedError
+	isGivenUp := v.claim.Annotations[v1alpha1.AbandonAnnotation] == "true"
+	switch {
+	case isGivenUp && (err == nil || errors.As(err, &unsigned)):
+		return 0, v.finalize(ctx)
+	case err != nil:
 		return v.failed(ctx, err)
 	}
 	hasOutside := controllerutil.ContainsFinalizer(v.stored, v1alpha1.OutsideFinalizer)
-	if v.claim.Annotations[v1alpha1.AbandonAnnotation] == "true" || len(v.claim.Status.Objects) == 0 && !hasOutside {
-		return 0, v.finalize(ctx)
-	}
 	if err := v.leaveBehind(ctx); err != nil {
 		return 0, err
 	}
-	look := v.newLook()
+	look, err := v.known(ctx)
+	if err != nil {
+		return v.failed(ctx, err)
+	}
+	if v.record == nil {
+		look.Known = v.stored.Status.Objects // whoever has written it, it keeps the claim alone
+	}
+	if len(look.Known) == 0 && !hasOutside {
+		return 0, v.finalize(ctx)
+	}
 	if _, err := v.k.objects.Watch(ctx, &look, "", nil); err != nil {
 		return v.failed(ctx, err)
 	}
@@ -53,7 +65,7 @@ func (v *visit) remove(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	problem := capabilities.KeepsFromGoing(v.claim, v.record.bound, look.Live, users)
+	problem := capabilities.KeepsFromGoing(v.claim, v.record.bound, look.Known, look.Live, users)
 	if problem == nil {
 		released, unreleased, err := v.release(ctx)
 		switch {
@@ -89,7 +101,7 @@ func (v *visit) removeUnknown(ctx context.Context, look primaries.Look) (time.Du
 	if !left {
 		return 0, v.finalize(ctx)
 	}
-	return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Objects: v.claim.Status.Objects, Problem: &capabilities.Problem{
+	return v.k.safetyNet(), v.report(ctx, capabilities.Outcome{Objects: v.claim.Status.Objects, Kept: true, Problem: &capabilities.Problem{
 		Reason: v1alpha1.ReasonDeletionBlocked, Stalled: true,
 		Message: "it is not known any more as whom the claim's objects were made: its record in the namespace " + v.k.Settings.Namespace +
 			" has gone. Delete the objects by hand, or leave them with the annotation " + v1alpha1.AbandonAnnotation + `: "true"`,
@@ -99,7 +111,7 @@ func (v *visit) removeUnknown(ctx context.Context, look primaries.Look) (time.Du
 // users returns who reads the claim's binding and is to stay: releases, and claims that are
 // bound to it.
 func (v *visit) users(ctx context.Context) ([]string, error) {
-	releases, err := v.releases(ctx)
+	releases, err := v.releases(ctx, v.claim.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +132,11 @@ func (v *visit) users(ctx context.Context) ([]string, error) {
 
 // finalize lets a claim go, with the records of its binding.
 func (v *visit) finalize(ctx context.Context) error {
-	if v.record != nil {
+	recorded, err := v.k.recordsOf(ctx, v.claim.UID)
+	if err != nil {
+		return err
+	}
+	if v.record != nil || len(recorded) > 0 {
 		if err := v.k.unbind(ctx, v.claim.UID); err != nil {
 			return err
 		}
@@ -131,7 +147,7 @@ func (v *visit) finalize(ctx context.Context) error {
 		v.k.Events.Eventf(v.claim, nil, corev1.EventTypeWarning, v1alpha1.ReasonLeftBehind, "Reconcile",
 			"is let go, and what its plug-in has handed out outside of any cluster stays")
 	}
-	err := apply.PatchLocked(ctx, v.k.Client, patched, v.stored)
+	err = apply.PatchLocked(ctx, v.k.Client, patched, v.stored)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot remove the finalizer of CapabilityClaim %s/%s: %w", patched.Namespace, patched.Name, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/keeping"
 	"github.com/strata-project/strata/internal/objects"
@@ -35,7 +36,7 @@ func (v *visit) mark(ctx context.Context, look *primaries.Look, binding primarie
 			return failure, err
 		}
 		before = held.data
-		if releases, err = v.releases(ctx); err != nil {
+		if releases, err = v.releases(ctx, v.claim.Namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -45,7 +46,7 @@ func (v *visit) mark(ctx context.Context, look *primaries.Look, binding primarie
 
 // taking reads what tells whether passwords were taken by all who had others before.
 func (v *visit) taking(ctx context.Context, look primaries.Look, number int64) (capabilities.Taking, error) {
-	releases, err := v.releases(ctx)
+	releases, err := v.releases(ctx, v.claim.Namespace)
 	if err != nil {
 		return capabilities.Taking{}, err
 	}
@@ -53,7 +54,32 @@ func (v *visit) taking(ctx context.Context, look primaries.Look, number int64) (
 	if live := keeping.Own(look, v.bindingID()); live != nil {
 		taking.Binding = capabilities.RotationOf(live)
 	}
-	taking.Sharing, err = v.sharing(ctx)
+	sharing, err := v.sharing(ctx)
+	if err != nil {
+		return taking, err
+	}
+	for _, claim := range sharing {
+		of, err := v.takingOf(ctx, claim, number)
+		if err != nil {
+			return taking, err
+		}
+		taking.Sharing = append(taking.Sharing, of)
+	}
+	return taking, nil
+}
+
+// takingOf is as taking, of a claim that is bound to this one: by its live binding, and not by its
+// status.
+func (v *visit) takingOf(ctx context.Context, claim *v1alpha1.CapabilityClaim, number int64) (capabilities.Taking, error) {
+	taking := capabilities.Taking{Claim: claim, Number: number, Now: v.now}
+	binding, err := v.k.bindingOf(ctx, claim)
+	if err != nil {
+		return taking, err
+	}
+	if binding != nil {
+		taking.Binding = capabilities.RotationOf(binding)
+	}
+	taking.Releases, err = v.releases(ctx, claim.Namespace)
 	return taking, err
 }
 
@@ -68,8 +94,8 @@ func (v *visit) wait(taking capabilities.Taking) bool {
 	return waits == ""
 }
 
-// releases returns the HelmReleases of the claim's namespace, in the cache's copies.
-func (v *visit) releases(ctx context.Context) ([]*unstructured.Unstructured, error) {
+// releases returns the HelmReleases of a namespace, in the cache's copies.
+func (v *visit) releases(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
 	scope, err := v.k.kinds.Scope(releaseVersion.GroupKind(), releaseVersion.Version)
 	if err != nil || scope == objects.ScopeUnknown {
 		return nil, err
@@ -79,7 +105,7 @@ func (v *visit) releases(ctx context.Context) ([]*unstructured.Unstructured, err
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(releaseVersion.GroupVersion().WithKind(releaseVersion.Kind + "List"))
-	if err := v.k.Client.List(ctx, list, client.InNamespace(v.claim.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := v.k.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list HelmReleases: %w", err)
 	}
 	found := make([]*unstructured.Unstructured, 0, len(list.Items))

@@ -4,12 +4,16 @@
 package claimkeeper_test
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -120,6 +124,41 @@ func TestPasswordsRotate(t *testing.T) {
 	if asked := f.settled(); len(asked) > 0 {
 		t.Errorf("at rest it has asked for %v", asked)
 	}
+}
+
+// A password that somebody has written is used for nothing until it is mended, which the message
+// has the command for.
+func TestWrittenPasswordsAreNotUsed(t *testing.T) {
+	f := newFixture(t)
+	f.provider("a", `
+  passwords: [{name: app}]
+  objects: [{id: users, template: {apiVersion: v1, kind: Secret, metadata: {name: "${claim.name}-users"}, stringData: {now: "${passwords.app}"}}}]
+  publishes: [{key: password, value: "${passwords.app}"}]
+`)
+	f.claims("db", "")
+	f.start(0)
+	f.says("db", v1alpha1.ReasonBound)
+	first := f.secret("db-binding").Data["password"]
+	forged := base64.StdEncoding.EncodeToString([]byte("'; DROP ROLE app; --\nabcdefghijk"))
+	f.patch(f.secret("db-passwords"), fmt.Sprintf(`{"data":{"app":%q}}`, forged))
+	said := f.says("db", v1alpha1.ReasonInvalidPasswords, "kubectl patch secret -n "+f.shop+" db-passwords --type json -p ")
+	f.settled()
+	if users, binding := f.secret("db-users").Data["now"], f.secret("db-binding").Data["password"]; !bytes.Equal(users, first) || !bytes.Equal(binding, first) {
+		t.Errorf("the password that was written is used: %q, %q", users, binding)
+	}
+	t.Log("what the message says mends it")
+	message := meta.FindStatusCondition(said.Status.Conditions, v1alpha1.ReadyCondition).Message
+	_, patch, _ := strings.Cut(message, "--type json -p '")
+	patch, _, _ = strings.Cut(patch, "'")
+	f.must(f.client.Patch(f.ctx, f.secret("db-passwords"), client.RawPatch(types.JSONPatchType, []byte(patch))))
+	f.says("db", v1alpha1.ReasonBound)
+	f.eventually("all have the next one", func() error {
+		now := f.secret("db-passwords").Data["app"]
+		if len(now) != len(first) || bytes.Equal(now, first) || !bytes.Equal(f.secret("db-binding").Data["password"], now) || !bytes.Equal(f.secret("db-users").Data["now"], now) {
+			return fmt.Errorf("it is %q", now)
+		}
+		return nil
+	})
 }
 
 // A controller that dies of any write in the middle of a rotation makes one password, and

@@ -102,12 +102,9 @@ func (k *Keeper) content(ctx context.Context, as client.Reader, id objects.ID, s
 	return read, nil
 }
 
-// alphabet is what passwords are made of: nothing that has to be escaped in an address, a
-// shell or YAML.
-const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-
 // fresh makes a password.
 func fresh(length int) string {
+	const alphabet = capabilities.PasswordAlphabet
 	made := make([]byte, length)
 	for i := range made {
 		at, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet))))

@@ -5,7 +5,9 @@ package claimkeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,22 +50,34 @@ func (v *visit) borrow(ctx context.Context, seeker capabilities.Seeker) (*capabi
 	return bound, problem, true, nil
 }
 
+// shares tells whether a claim is bound to this one. One whose record is not signed is as far as
+// it says so itself: it keeps what it has.
+func (v *visit) shares(ctx context.Context, claim *v1alpha1.CapabilityClaim) (bool, error) {
+	record, err := v.k.bound(ctx, claim)
+	var unsigned *unsignedError
+	if errors.As(err, &unsigned) {
+		to, is := capabilities.BoundTo(claim)
+		return is && to == client.ObjectKeyFromObject(v.claim), nil
+	}
+	return record != nil && record.bound.Shared != nil && record.bound.Shared.UID == v.claim.UID, err
+}
+
 // sharing returns the claims that are bound to this one and may be: by what is recorded of
-// them, since anybody could name it.
+// them, since anybody could name it, and a status could fail to.
 func (v *visit) sharing(ctx context.Context) ([]*v1alpha1.CapabilityClaim, error) {
 	list := &v1alpha1.CapabilityClaimList{}
-	key := client.ObjectKeyFromObject(v.claim).String()
-	if err := v.k.Client.List(ctx, list, client.MatchingFields{indexBoundTo: key}, client.UnsafeDisableDeepCopy); err != nil {
+	of := client.MatchingFields{indexCapability: strings.ToLower(v.claim.Spec.Capability)}
+	if err := v.k.Client.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list CapabilityClaims: %w", err)
 	}
 	var found []*v1alpha1.CapabilityClaim
 	for i := range list.Items {
 		claim := &list.Items[i]
-		record, err := v.k.bound(ctx, claim)
+		shares, err := v.shares(ctx, claim)
 		if err != nil {
 			return nil, err
 		}
-		if record == nil || record.bound.Shared == nil || record.bound.Shared.UID != v.claim.UID {
+		if !shares {
 			continue
 		}
 		labels, err := v.k.labelsOf(ctx, claim.Namespace)

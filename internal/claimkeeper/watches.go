@@ -52,6 +52,8 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 	crd.SetGroupVersionKind(definitionVersion)
 	namespace := &unstructured.Unstructured{}
 	namespace.SetGroupVersionKind(namespaceVersion)
+	note := &metav1.PartialObjectMetadata{}
+	note.SetGroupVersionKind(secretKind.WithVersion("v1"))
 	main := mgr.GetCache()
 	if k.Remotes != nil {
 		remote := client.Object(&v1alpha1.RemoteCluster{})
@@ -69,6 +71,7 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 		source.Kind(main, client.Object(namespace), handler.EnqueueRequestsFromMapFunc(k.claimsIn), predicate.LabelChangedPredicate{}),
 		source.Kind(main, client.Object(crd), handler.EnqueueRequestsFromMapFunc(k.redefined(k.kinds))),
 		source.Kind(k.own, client.Object(&appsv1.ControllerRevision{}), handler.EnqueueRequestsFromMapFunc(k.claimOf), onlyDeletes),
+		source.Kind(k.own, client.Object(note), handler.EnqueueRequestsFromMapFunc(k.claimsToSign), predicate.AnnotationChangedPredicate{}),
 	)
 }
 

@@ -40,6 +40,8 @@ type Observation struct {
 	Found []Found
 	// Clusters are the RemoteClusters of the namespace, by name.
 	Clusters map[string]*v1alpha1.RemoteCluster
+	// Silent are those of them that do not answer, as this process has asked them itself.
+	Silent map[string]bool
 	// MaxPrunePercent is how much of what there is may go at once, as for the releases of
 	// layers; 0 is no limit.
 	MaxPrunePercent int
@@ -162,11 +164,11 @@ func (d *decider) want(found Found) {
 }
 
 // abandon gives up the cluster of a RemoteCluster that is being deleted where its object
-// is gone and it does not answer: it will not answer any more.
+// is gone and it does not answer: it will not answer any more. A status alone does not say so.
 func (d *decider) abandon(cluster *v1alpha1.RemoteCluster, gone bool) {
 	policy := cluster.Spec.DeletionPolicy
 	if !gone || policy != v1alpha1.ClusterDeletionDelete && policy != v1alpha1.ClusterDeletionOrphan ||
-		!meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ReachableCondition) {
+		!meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ReachableCondition) || !d.Silent[cluster.Name] {
 		return
 	}
 	after := cluster.DeepCopy()

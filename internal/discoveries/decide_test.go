@@ -246,19 +246,21 @@ func TestGoneAndSilentIsAbandoned(t *testing.T) {
 		there     bool
 		want      bool
 	}{
-		"gone and silent":       {v1alpha1.ClusterDeletionDelete, metav1.ConditionFalse, false, true},
-		"gone, to be left":      {v1alpha1.ClusterDeletionOrphan, metav1.ConditionFalse, false, true},
-		"gone, and it answers":  {v1alpha1.ClusterDeletionDelete, metav1.ConditionTrue, false, false},
-		"not known":             {v1alpha1.ClusterDeletionDelete, metav1.ConditionUnknown, false, false},
-		"the object is there":   {v1alpha1.ClusterDeletionDelete, metav1.ConditionFalse, true, false},
-		"people wait for it":    {v1alpha1.ClusterDeletionWait, metav1.ConditionFalse, false, false},
-		"it is given up anyway": {v1alpha1.ClusterDeletionAbandon, metav1.ConditionFalse, false, false},
+		"a status alone says so": {v1alpha1.ClusterDeletionDelete, metav1.ConditionFalse, false, false},
+		"gone and silent":        {v1alpha1.ClusterDeletionDelete, metav1.ConditionFalse, false, true},
+		"gone, to be left":       {v1alpha1.ClusterDeletionOrphan, metav1.ConditionFalse, false, true},
+		"gone, and it answers":   {v1alpha1.ClusterDeletionDelete, metav1.ConditionTrue, false, false},
+		"not known":              {v1alpha1.ClusterDeletionDelete, metav1.ConditionUnknown, false, false},
+		"the object is there":    {v1alpha1.ClusterDeletionDelete, metav1.ConditionFalse, true, false},
+		"people wait for it":     {v1alpha1.ClusterDeletionWait, metav1.ConditionFalse, false, false},
+		"it is given up anyway":  {v1alpha1.ClusterDeletionAbandon, metav1.ConditionFalse, false, false},
 	} {
 		o := made(observation(cluster("a")))
 		is := o.Clusters["a"]
 		is.DeletionTimestamp = &metav1.Time{Time: noon}
 		is.Spec.DeletionPolicy = tc.policy
 		is.Status.Conditions[1].Status = tc.reachable
+		o.Silent = map[string]bool{"a": name != "a status alone says so" && tc.reachable == metav1.ConditionFalse}
 		if tc.there {
 			o.Found[0].Deleting = true
 		} else {
@@ -290,7 +292,7 @@ func TestParse(t *testing.T) {
 	parse := func(apiVersion, kind string, rest map[string]any, secrets map[string][]string) Found {
 		rest["apiVersion"], rest["kind"] = apiVersion, kind
 		rest["metadata"] = map[string]any{"name": "a", "uid": "u", "labels": map[string]any{"env": "prod"}}
-		return Parse(&unstructured.Unstructured{Object: rest}, secrets)
+		return Parse(&unstructured.Unstructured{Object: rest}, Secrets{Profiles: secrets})
 	}
 	got := parse("cluster.x-k8s.io/v1beta2", "Cluster", map[string]any{"spec": map[string]any{"topology": map[string]any{"version": "v1.36.3"}}}, nil)
 	if got.Secret != "a-kubeconfig" || got.Key != "value" || got.Version != "v1.36.3" || got.UID != "u" {
@@ -334,14 +336,15 @@ func TestParse(t *testing.T) {
 // A HostCluster is known by the ID of its cluster. While it tells of none, nothing is made
 // of it, and what there is stays: what cannot be seen is not gone.
 func TestHostClusterThatTellsOfNoCluster(t *testing.T) {
-	object := func(id, secret string) Found {
-		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"id": id, "kubeConfig": secret, "version": "v1.36.3"}}}
+	object := func(id string) Found {
+		// What its status says, whoever has written it, is not asked.
+		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"id": "fleet/edge/forged", "kubeConfig": "forged", "version": "v9"}}}
 		obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.HostClusterKind))
 		obj.SetName("edge")
 		obj.SetLabels(map[string]string{"env": "prod"})
-		return Parse(obj, nil)
+		return Parse(obj, Secrets{Handed: map[string]Handed{"edge": {ID: id, Version: "v1.36.3"}}})
 	}
-	for _, coming := range []Found{object("", ""), object("fleet/edge/1", "")} {
+	for _, coming := range []Found{object("")} {
 		o := observation(coming)
 		o.Discovery.Spec.Kind = v1alpha1.DiscoveredHostCluster
 		d := Decide(o)
@@ -350,16 +353,16 @@ func TestHostClusterThatTellsOfNoCluster(t *testing.T) {
 			t.Errorf("Ready is %s: %s", ready.Status, ready.Message)
 		}
 	}
-	o := observation(object("fleet/edge/1", "edge-kubeconfig"))
+	o := observation(object("fleet/edge/1"))
 	o.Discovery.Spec.Kind = v1alpha1.DiscoveredHostCluster
 	o = made(o)
 	if made := o.Clusters["edge"]; made == nil || made.Spec.KubeConfig.SecretRef != (v1alpha1.SecretKeyReference{Name: "edge-kubeconfig", Key: "value"}) {
 		t.Fatalf("%+v", made)
 	}
 	nothing(t, Decide(o))
-	o.Found = []Found{object("", "")}
+	o.Found = []Found{object("")}
 	nothing(t, Decide(o))
-	o.Found = []Found{object("fleet/edge/2", "edge-kubeconfig")}
+	o.Found = []Found{object("fleet/edge/2")}
 	if d := Decide(o); len(d.Delete) != 1 {
 		t.Errorf("deletes %v, want the RemoteCluster of the cluster before", d.Delete)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -53,9 +54,35 @@ type Found struct {
 	Ambiguous string
 }
 
-// Parse reads an object of a kind that stands for clusters. Secrets are the names of the
-// Secrets that say that they have the kubeconfig of a ClusterProfile, by its name.
-func Parse(obj *unstructured.Unstructured, secrets map[string][]string) Found {
+// Handed is what the Secret with the kubeconfig of a HostCluster says of the cluster: its ID and
+// version. The zero value is for a HostCluster that has handed out none.
+type Handed struct{ ID, Version string }
+
+// HandedIn reads what the metadata of a Secret say that has the name for the kubeconfig of a
+// HostCluster. One that is somebody else's says nothing.
+func HandedIn(secret metav1.Object, hostCluster string) Handed {
+	if secret.GetLabels()[v1alpha1.HostClusterLabel] != hostCluster || secret.GetDeletionTimestamp() != nil {
+		return Handed{}
+	}
+	said := secret.GetAnnotations()
+	return Handed{ID: said[v1alpha1.HostClusterIDAnnotation], Version: said[v1alpha1.HostClusterVersionAnnotation]}
+}
+
+// Secrets are what those of a namespace say of the objects that stand for clusters.
+type Secrets struct {
+	// Profiles has the names of those that say that they have the kubeconfig of a ClusterProfile,
+	// by its name.
+	Profiles map[string][]string
+	// Handed is what was handed out of HostClusters, by their names. A user who may write the status of
+	// one says nothing of which cluster it is.
+	Handed map[string]Handed
+}
+
+// KubeConfigOf returns the name of the Secret with the kubeconfig of a HostCluster.
+func KubeConfigOf(hostCluster string) string { return hostCluster + "-kubeconfig" }
+
+// Parse reads an object of a kind that stands for clusters.
+func Parse(obj *unstructured.Unstructured, secrets Secrets) Found {
 	found := Found{
 		Name: obj.GetName(), UID: string(obj.GetUID()), Labels: maps.Clone(obj.GetLabels()), Deleting: obj.GetDeletionTimestamp() != nil,
 		Secret: obj.GetName() + "-kubeconfig",
@@ -68,15 +95,14 @@ func Parse(obj *unstructured.Unstructured, secrets map[string][]string) Found {
 	if obj.GroupVersionKind().GroupKind() == groupKinds[v1alpha1.DiscoveredHostCluster] {
 		// The hosts may be made into another cluster under the same HostCluster.
 		found.Key = "value"
-		found.UID, _, _ = unstructured.NestedString(obj.Object, "status", "id")
-		found.Version, _, _ = unstructured.NestedString(obj.Object, "status", "version")
-		secret, _, _ := unstructured.NestedString(obj.Object, "status", "kubeConfig")
-		found.Coming = found.UID == "" || secret == ""
+		handed := secrets.Handed[found.Name]
+		found.UID, found.Version, found.Secret = handed.ID, handed.Version, KubeConfigOf(found.Name)
+		found.Coming = found.UID == ""
 		return found
 	}
 	found.Version, _, _ = unstructured.NestedString(obj.Object, "status", "version", "kubernetes")
 	found.Labels = withProperties(found.Labels, obj)
-	switch named := secrets[found.Name]; len(named) {
+	switch named := secrets.Profiles[found.Name]; len(named) {
 	case 0:
 	case 1:
 		found.Secret = named[0]

@@ -63,7 +63,9 @@ func (k *keeper) reset(ctx context.Context) error {
 		return blocked("the hosts are not reset: %s", strings.Join(sight.Observation.Stops, "; "))
 	}
 	if id == "" {
-		id = k.object.Status.ID
+		if id, err = k.handedOut(ctx, k.object); err != nil {
+			return err
+		}
 	}
 	if asked := k.object.Annotations[v1alpha1.ConfirmDeletionAnnotation]; id == "" || asked != id {
 		return blocked("deletionPolicy is Reset: the annotation %s=%s has %d hosts reset, and the cluster is gone then with all that is in it; deletionPolicy Orphan leaves it",

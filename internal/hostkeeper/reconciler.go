@@ -135,7 +135,8 @@ func (k *keeper) keep(ctx context.Context) error {
 		return err
 	}
 	if k.sight.Cluster != nil {
-		if err := k.handOut(ctx, options.Cluster, k.sight.Cluster); err != nil {
+		says := handed{k.plan.ID, k.sight.Observation.Cluster.Version}
+		if err := k.handOut(ctx, options.Cluster, k.sight.Cluster, says); err != nil {
 			return err
 		}
 	}

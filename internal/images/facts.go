@@ -4,6 +4,8 @@
 package images
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -32,8 +34,12 @@ func (s *Store) path(digest string) string {
 	return filepath.Join(s.folder, strings.Replace(digest, ":", "-", 1))
 }
 
+// factsPath returns the file of what is known of an image. Each address has its own: what one
+// registry says of a digest counts for no other one.
 func (s *Store) factsPath(image Image) string {
-	return filepath.Join(s.folder, factsFolder, strings.Replace(image.Digest, ":", "-", 1)+".json")
+	address := sha256.Sum256([]byte(image.Address))
+	name := strings.Replace(image.Digest, ":", "-", 1) + "-" + hex.EncodeToString(address[:10]) + ".json"
+	return filepath.Join(s.folder, factsFolder, name)
 }
 
 // facts returns what is known of an image. Of one whose program is not there, nothing is.

@@ -20,7 +20,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -80,8 +79,8 @@ type Store struct {
 	// client makes the requests.
 	client *http.Client
 
-	// mu is held while one image is fetched: they are few, and large.
-	mu sync.Mutex
+	// asked are the locks of the images that are being asked for.
+	asked locks
 }
 
 // NewStore returns a store of a folder, which is made once something is fetched.
@@ -103,8 +102,11 @@ type Program struct {
 // there yet; and an image with Keys counts only where one of them has signed it. An image that was
 // fetched needs its registry no more, unless its signatures are asked for: see Check.
 func (s *Store) Program(ctx context.Context, image Image) (Program, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	release, err := s.asked.take(ctx, image)
+	if err != nil {
+		return Program{}, err
+	}
+	defer release()
 	known := s.facts(image)
 	if known.Program == "" || len(image.Keys) > 0 && checkSignatures(image, known.Signatures) != nil {
 		fetched, err := s.fetch(ctx, image, known.Program)
@@ -129,8 +131,11 @@ func (s *Store) Check(ctx context.Context, image Image) error {
 	if len(image.Keys) == 0 {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	release, err := s.asked.take(ctx, image)
+	if err != nil {
+		return err
+	}
+	defer release()
 	known := s.facts(image)
 	repository, err := s.repository(image)
 	if err != nil {

@@ -5,6 +5,7 @@ package images_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,7 +19,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -109,6 +112,108 @@ func TestProgramOfAnImage(t *testing.T) {
 		if err != nil || len(left) > 0 {
 			t.Errorf("%v are left, %v", left, err)
 		}
+	}
+}
+
+// A registry that takes its time, and never answers, holds up neither the programs nor the
+// signatures of another one, not even of an image that has the same digest there.
+func TestSlowRegistryHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	image := f.push(false, program(t, "of here"))
+	asked := make(chan struct{}, 1)
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-req.Context().Done()
+	}))
+	t.Cleanup(slow.Close)
+	_, key := imagestest.NewKey(t)
+	elsewhere := images.Image{Address: "oci://" + strings.TrimPrefix(slow.URL, "http://") + "/plugins/database", Digest: image.Digest, Keys: []string{key}}
+	holdsUp := map[string]func(context.Context) error{
+		"its program":    func(ctx context.Context) error { _, err := f.store.Program(ctx, elsewhere); return err },
+		"its signatures": func(ctx context.Context) error { return f.store.Check(ctx, elsewhere) },
+	}
+	for name, hang := range holdsUp {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- hang(ctx) }()
+		<-asked
+		fetched := make(chan error, 1)
+		go func() {
+			_, err := f.store.Program(ctx, image)
+			signed := image
+			signed.Keys = []string{key}
+			var unsigned *images.UnsignedError
+			if checked := f.store.Check(ctx, signed); !errors.As(checked, &unsigned) {
+				err = errors.Join(err, fmt.Errorf("its signatures: %w", checked))
+			}
+			fetched <- err
+		}()
+		select {
+		case err := <-fetched:
+			if err != nil {
+				t.Errorf("while the other registry is asked for %s: %v", name, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("the image waits while the other registry is asked for %s", name)
+		}
+		cancel()
+		if err := <-ended; err == nil {
+			t.Errorf("there is an answer to %s", name)
+		}
+	}
+}
+
+// Of one image there is one fetch at a time, and whoever waits for it does so no longer than it
+// wants to.
+func TestOneFetchOfAnImage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	image := f.push(false, program(t, "of here"))
+	var asked atomic.Int32
+	began, goOn := make(chan struct{}, 1), make(chan struct{})
+	address, err := url.Parse("http://" + strings.TrimSuffix(f.host(), "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := httputil.NewSingleHostReverseProxy(address)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if asked.Add(1) == 1 {
+			began <- struct{}{}
+			<-goOn
+		}
+		registry.ServeHTTP(w, req)
+	}))
+	t.Cleanup(slow.Close)
+	image.Address = "oci://" + strings.TrimPrefix(slow.URL, "http://") + "/plugins/database"
+	const fetches = 3
+	ended := make(chan error, fetches)
+	fetch := func() { _, err := f.store.Program(t.Context(), image); ended <- err }
+	go fetch()
+	<-began
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.store.Program(impatient, image); !errors.Is(err, context.Canceled) {
+		t.Errorf("a fetch that nobody waits for any more: %v", err)
+	}
+	for range fetches - 1 {
+		go fetch()
+	}
+	close(goOn)
+	for range fetches {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	once := asked.Load()
+	if _, err := f.store.Program(t.Context(), image); err != nil || asked.Load() != once {
+		t.Errorf("%d requests are %d, %v", once, asked.Load(), err)
+	}
+	if one := int32(4); once != one { // where its manifest is, that, its configuration, and a layer
+		t.Errorf("there were %d requests for one fetch, and not %d", once, one)
 	}
 }
 
@@ -254,6 +359,16 @@ func TestSignedImages(t *testing.T) {
 	sign(image.Digest, key)
 	if _, err := f.store.Program(t.Context(), image); err != nil {
 		t.Fatal(err)
+	}
+	elsewhere := image // where nobody has signed it, which says nothing of it here
+	elsewhere.Address = f.registry.URL("plugins/other")
+	elsewhere.Digest = imagestest.Push(f, f.host()+"plugins/other:1.0.0", imagestest.Index(f, imagestest.Image(f, program(t, "signed"))))
+	if elsewhere.Digest != image.Digest {
+		t.Fatalf("%s and %s are not the same image", elsewhere.Digest, image.Digest)
+	}
+	var unsigned *images.UnsignedError
+	if err := f.store.Check(t.Context(), elsewhere); !errors.As(err, &unsigned) {
+		t.Errorf("in another repository: %v", err)
 	}
 	if err := f.registry.Stop(); err != nil {
 		t.Fatal(err)

@@ -71,6 +71,18 @@ func (h *Host) Calls() int {
 	return h.calls
 }
 
+// Knows tells whether a program of a digest was asked anything.
+func (h *Host) Knows(digest string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, known := range h.programs {
+		if known.digest == digest {
+			return true
+		}
+	}
+	return false
+}
+
 // NewHost returns a host that runs nothing yet.
 func NewHost(options Options) *Host {
 	if options.Now == nil {

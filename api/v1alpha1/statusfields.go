@@ -1,0 +1,183 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// StatusClass says what may follow from a field of a status, which more people may write than the
+// object itself.
+//
+// +kubebuilder:object:generate=false
+type StatusClass struct {
+	kind statusKind
+	// By is what a field is verified by, or what a forged value of one that is believed leads to.
+	By string
+}
+
+type statusKind int
+
+const (
+	notActedOn statusKind = iota + 1
+	withholds
+	verified
+	believed
+)
+
+var (
+	// NotActedOn is for fields that report: nothing follows from them.
+	NotActedOn = StatusClass{kind: notActedOn} //nolint:gochecknoglobals // it is constant
+	// Withholds is for fields of which a forged value can delay or leave out a write of its own
+	// object, and brings none about.
+	Withholds = StatusClass{kind: withholds} //nolint:gochecknoglobals // it is constant
+)
+
+// VerifiedBy is for fields that are acted on once something shows that a controller of Strata
+// has written them, or that what they say is so.
+func VerifiedBy(what string) StatusClass { return StatusClass{verified, what} }
+
+// believes is for fields that are acted on as they are: what that leads to is in docs/security.md,
+// under what is known and left. A field more of the kind is a hole.
+func believes(what string) StatusClass { return StatusClass{believed, what} }
+
+// IsForgeable tells whether a test may put anything into a field: nothing is done by it.
+func (c StatusClass) IsForgeable() bool { return c.kind == notActedOn || c.kind == withholds }
+
+// IsVerified tells whether a field is acted on once it was verified.
+func (c StatusClass) IsVerified() bool { return c.kind == verified }
+
+// IsBelieved tells whether a field is acted on as it is.
+func (c StatusClass) IsBelieved() bool { return c.kind == believed }
+
+// StatusFields returns the class of each field of a kind's status, by its path in JSON: a struct
+// or a list of structs has a class for each of its fields, but for conditions, which are one field.
+// TestEveryFieldOfAStatusHasAClass fails for a field that is in none.
+func StatusFields(kind string) map[string]StatusClass {
+	return map[string]map[string]StatusClass{
+		AddonsLayerKind:        layerStatusFields(),
+		PlatformKind:           platformStatusFields(),
+		RemoteClusterKind:      remoteClusterStatusFields(),
+		HostClusterKind:        hostClusterStatusFields(),
+		CapabilityProviderKind: providerStatusFields(),
+		CapabilityClaimKind:    claimStatusFields(),
+		ClusterDiscoveryKind:   discoveryStatusFields(),
+		HelmApplicationKind:    applicationStatusFields(),
+		ApplicationBundleKind:  bundleStatusFields(),
+	}[kind]
+}
+
+// merged returns the classes of several parts of a status.
+func merged(parts ...map[string]StatusClass) map[string]StatusClass {
+	all := map[string]StatusClass{}
+	for _, part := range parts {
+		for path, class := range part {
+			all[path] = class
+		}
+	}
+	return all
+}
+
+// of returns one class for some fields.
+func of(class StatusClass, paths ...string) map[string]StatusClass {
+	all := map[string]StatusClass{}
+	for _, path := range paths {
+		all[path] = class
+	}
+	return all
+}
+
+func layerStatusFields() map[string]StatusClass {
+	return merged(
+		of(NotActedOn, "revision", "lastHandledReconcileAt",
+			"blockedBy[].depth", "blockedBy[].kind", "blockedBy[].cluster", "blockedBy[].namespace", "blockedBy[].name",
+			"blockedBy[].reason", "blockedBy[].message", "blockedBy[].until",
+			"history[].message", "history[].duration"),
+		of(believes("others that depend on the layer, and stages of Platforms, take it for deployed at a version"),
+			"state", "stateSince", "version", "digest", "observedGeneration", "conditions"),
+		of(believes("a cluster that the layer has left, or that it is on, takes it for gone"), "cluster"),
+		of(VerifiedBy("the annotation kraan.io/decided"), "attempt.allowed", "attempt.refused",
+			"rollback.to", "rollback.version", "rollback.revision", "rollback.digest", "rollback.generation", "rollback.message"),
+		of(Withholds, "attempt.version", "attempt.revision", "attempt.digest", "attempt.artifact.url", "attempt.artifact.digest", "attempt.artifact.path"),
+		of(believes("a roll-out counts as timed out, after a start of the controller, and goes back where spec.rollback says so"), "attempt.startTime"),
+		of(VerifiedBy("what was kept of the layer, its digest, and the address of its source's artifact"),
+			"history[].id", "history[].version", "history[].revision", "history[].digest", "history[].result", "history[].started",
+			"history[].artifact.url", "history[].artifact.digest", "history[].artifact.path", "history[].kept"),
+		of(VerifiedBy("the owner's label of the live object: what is not the layer's is not touched"),
+			"resources[].cluster", "resources[].namespace", "resources[].name", "resources[].kind"),
+		of(VerifiedBy("the live object, which is compared with what is wanted"),
+			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion"),
+		of(believes("the layer takes an object of its own for one that it has, or has yet to write"), "resources[].status"),
+		of(Withholds, "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn"),
+	)
+}
+
+func platformStatusFields() map[string]StatusClass {
+	return merged(
+		of(NotActedOn, "available", "nextChange",
+			"clusters.total", "clusters.ready", "clusters.progressing", "clusters.waiting", "clusters.failed", "clusters.unreachable",
+			"layers.deployed", "layers.total", "worst[].cluster", "worst[].stage", "worst[].reason",
+			"approvals[].approval", "approvals[].by", "approvals[].reason", "approvals[].seen",
+			"stages[].name", "stages[].state", "stages[].total", "stages[].updated", "stages[].moving", "stages[].waiting", "stages[].failed",
+			"stages[].unhealthy", "stages[].stuck", "stages[].unreachable", "stages[].unfit", "stages[].approval", "stages[].waitingSince"),
+		of(VerifiedBy("the annotation kraan.io/decided"), "lock.digest", "lock.bundle", "lock.applications[].name", "lock.applications[].version",
+			"rollout.target", "rollout.since", "rollout.passed", "rollout.rolledBack"),
+		of(NotActedOn, "lock.applications[].why"),
+		of(believes("a Platform whose bundle cannot be chosen goes on with that version, of the same family"), "version"),
+		of(believes("Platforms that depend on it take it for installed"), "observedGeneration", "conditions"),
+	)
+}
+
+func remoteClusterStatusFields() map[string]StatusClass {
+	return merged(
+		of(NotActedOn, "observedGeneration", "clusterUID", "credentialsExpire", "lastSeen", "layers.deployed", "layers.total"),
+		of(believes("layers that ask for a version of Kubernetes go on, and templates have it"), "version"),
+		of(believes("templates have it"), "endpoint"),
+		of(believes("layers take the cluster for ready, or for away, which suspends their releases; it is given up by what answers alone"), "conditions"),
+		of(VerifiedBy("the live copy, by its label and its MAC"),
+			"resources[].cluster", "resources[].namespace", "resources[].name", "resources[].kind",
+			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion"),
+		of(Withholds, "resources[].status", "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn"),
+	)
+}
+
+func hostClusterStatusFields() map[string]StatusClass {
+	// Which cluster it is the Secret with its kubeconfig says.
+	return of(NotActedOn, "observedGeneration", "id", "version", "healthy", "etcd", "certificatesEnd", "kubeConfig", "lastHandledReconcileAt", "conditions",
+		"hosts[].name", "hosts[].role", "hosts[].class", "hosts[].version", "hosts[].note")
+}
+
+func providerStatusFields() map[string]StatusClass {
+	// Which plug-in has served a record says.
+	return merged(
+		of(Withholds, "observedGeneration", "plugin.image", "plugin.digest", "plugin.name", "plugin.version"),
+		of(NotActedOn, "claims", "versions", "parameters.schema", "problems", "conditions"),
+	)
+}
+
+func claimStatusFields() map[string]StatusClass {
+	const mac = "objectsMAC, and by the labels of live objects"
+	return merged(
+		of(NotActedOn, "observedGeneration", "version", "binding.name", "rotation"),
+		of(Withholds, "provider", "boundTo.namespace", "boundTo.name", "conditions"),
+		of(VerifiedBy(mac), "objectsMAC", "objects[].id", "objects[].of", "objects[].group", "objects[].kind", "objects[].namespace", "objects[].name",
+			"objects[].cluster", "objects[].status", "objects[].message", "objects[].lastTransitionTime", "objects[].digest", "objects[].uid",
+			"objects[].generation", "objects[].resourceVersion", "objects[].dependsOn"),
+	)
+}
+
+func discoveryStatusFields() map[string]StatusClass {
+	return of(NotActedOn, "observedGeneration", "selected", "clusters", "ready", "problems", "conditions")
+}
+
+func applicationStatusFields() map[string]StatusClass {
+	return merged(
+		of(NotActedOn, "observedGeneration", "latest", "bundles", "problems", "conditions"),
+		of(believes("that a published version has changed goes unnoticed, or is said of one that has not"), "published[].version", "published[].digest"),
+	)
+}
+
+func bundleStatusFields() map[string]StatusClass {
+	return merged(
+		of(NotActedOn, "observedGeneration", "layers", "applications", "platforms", "problems"),
+		of(Withholds, "conditions"),
+		of(believes("that a bundle has changed goes unnoticed, or is said of one that has not"), "digest"),
+	)
+}
