@@ -156,7 +156,8 @@ func (o Observation) deployedContent() []dependents.Dependent {
 		return nil
 	}
 	return slices.DeleteFunc(content, func(d dependents.Dependent) bool {
-		return o.Unserved[objects.ServedVersion{Cluster: d.ID.Cluster, GroupVersionKind: d.Object.GroupVersionKind()}]
+		object, written := d.Object.Get()
+		return written && o.Unserved[objects.ServedVersion{Cluster: d.ID.Cluster, GroupVersionKind: object.GroupVersionKind()}]
 	})
 }
 

@@ -32,7 +32,7 @@ func TestDirectorySaysNothingForStrata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := wanted[0].Object
+	got := wanted[0].Manifest()
 	if diff := cmp.Diff(map[string]string{v1alpha1.LayerLabel: "base", "team": "a"}, got.GetLabels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
