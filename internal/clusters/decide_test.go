@@ -58,7 +58,8 @@ func observation(changes ...func(*Observation)) Observation {
 		Answer:   Answer{At: now, Version: "v1.36.3", LastSeen: now},
 		Identity: Identity{UID: firstUID, Hub: hubUID, Version: "3"}, Recorded: firstUID, Hub: hubUID, Key: keyOf(7),
 	}
-	copied := o.wantedCopy(firstUID).Object.DeepCopy()
+	wanted := o.wantedCopy(firstUID)
+	copied := wanted.Manifest().DeepCopy()
 	copied.SetUID("uid")
 	copied.SetResourceVersion("7")
 	o.Live = copied

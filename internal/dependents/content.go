@@ -23,7 +23,9 @@ func ContentOf(object *unstructured.Unstructured) Content { return Content{objec
 func (c Content) Get() (*unstructured.Unstructured, bool) { return c.object, c.object != nil }
 
 // Equal tells whether two contents are the same.
-func (c Content) Equal(other Content) bool { return equality.Semantic.DeepEqual(c.object, other.object) }
+func (c Content) Equal(other Content) bool {
+	return equality.Semantic.DeepEqual(c.object, other.object)
+}
 
 // MarshalJSON writes the object, and null where it is only observed.
 func (c Content) MarshalJSON() ([]byte, error) { return json.Marshal(c.object) }
