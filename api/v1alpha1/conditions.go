@@ -305,6 +305,9 @@ const (
 	ReasonHealthUnread = "HealthUnread"
 	// ReasonDeletionBlocked says that something is in the way of the layer's deletion.
 	ReasonDeletionBlocked = "DeletionBlocked"
+	// ReasonInternalError says that the last look has ended in a panic. The controller's log
+	// has its stack under the hash that the message names.
+	ReasonInternalError = "InternalError"
 	// ReasonProgressingWithRetry says that what failed is tried again.
 	ReasonProgressingWithRetry = "ProgressingWithRetry"
 	// ReasonWouldBreakDependants says that the new version is outside of what a
