@@ -227,7 +227,9 @@ func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Pl
 // platform's.
 func (r *PlatformReconciler) write(ctx context.Context, platform *v1alpha1.Platform, layer *v1alpha1.AddonsLayer) error {
 	if layer.ResourceVersion != "" {
-		if err := r.Client.Update(ctx, layer.DeepCopy(), client.FieldOwner(dependents.FieldManager)); err != nil {
+		updated := layer.DeepCopy()
+		updated.SetManagedFields(nil) // what the cache has left of them would take the place of all
+		if err := r.Client.Update(ctx, updated, client.FieldOwner(dependents.FieldManager)); err != nil {
 			return fmt.Errorf("cannot update layer %s: %w", layer.Name, err)
 		}
 		return nil

@@ -56,9 +56,13 @@ func NewController(name string, mgr manager.Manager, of client.Object, options c
 		return nil, fmt.Errorf("cannot tell the kind of the controller %s: %w", name, err)
 	}
 	panics.WithLabelValues(name) // it stands at zero before the first one
-	options.Reconciler = &guarded{
+	g := &guarded{
 		inner: options.Reconciler, name: name, of: gvk, client: mgr.GetClient(), reader: mgr.GetAPIReader(), events: mgr.GetEventRecorder(recorder),
 	}
+	if hasActs(of) {
+		g.acts = &actKeeper{cache: mgr.GetCache(), client: mgr.GetClient(), fresh: func() client.Object { return of.DeepCopyObject().(client.Object) }, now: time.Now}
+	}
+	options.Reconciler = g
 	made, err := controller.New(name, mgr, options)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the controller %s: %w", name, err)
@@ -74,6 +78,8 @@ type guarded struct {
 	client client.Client
 	reader client.Reader
 	events events.EventRecorder
+	// acts keeps those of people; nil where the kind has none.
+	acts *actKeeper
 }
 
 // Reconcile looks at one object. A panic is an error, which backs off.
@@ -83,7 +89,12 @@ func (g *guarded) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.
 			result, err = ctrl.Result{}, g.tell(ctx, req, value)
 		}
 	}()
-	return g.inner.Reconcile(ctx, req)
+	var until time.Time
+	if g.acts != nil {
+		until = g.acts.keep(ctx, req)
+	}
+	result, err = g.inner.Reconcile(ctx, req)
+	return sooner(result, until, time.Now()), err
 }
 
 // tell makes a state of a panic. What was panicked with is told nowhere but where the

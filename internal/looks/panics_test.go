@@ -236,7 +236,9 @@ func (f *fixture) await(t *testing.T, object *unstructured.Unstructured, is func
 	var last []metav1.Condition
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		must(t, f.client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-		var typed struct{ Status struct{ Conditions []metav1.Condition } }
+		var typed struct {
+			Status struct{ Conditions []metav1.Condition }
+		}
 		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed))
 		last = typed.Status.Conditions
 		if ready := meta.FindStatusCondition(last, v1alpha1.ReadyCondition); is(ready) {

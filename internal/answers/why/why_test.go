@@ -8,8 +8,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"strconv"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
