@@ -105,7 +105,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	}
 	r.lastLooks.set(layer.Name, nil)
 	stored := layer.DeepCopy()
-	layer = r.recentLayers.WithWithheld(layers.Trusted(stored))
+	layer = r.recentLayers.WithWithheld(layers.Trusted(stored, r.seal()))
 	observed := r.newObserver(layer)
 	err = observed.observeContent(ctx)
 	if err == nil {

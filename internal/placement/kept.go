@@ -39,6 +39,7 @@ const (
 	KeptCopy       = "a copy that Strata makes for releases of another cluster"
 	KeptRevision   = "what Strata keeps of a deployment"
 	KeptDigestKey  = "the key by which Strata knows Secrets again"
+	KeptSigned     = "Strata's note that all decisions are signed"
 	KeptHelm       = "what Helm keeps of a release"
 	KeptToken      = "a token of a ServiceAccount, which the cluster itself makes" //nolint:gosec // words
 	KeptBootstrap  = "a token by which nodes join the cluster"
@@ -62,6 +63,8 @@ func ReservedSecret(id objects.ID) string {
 		return KeptRevision
 	case id.Name == v1alpha1.DigestKeyName:
 		return KeptDigestKey
+	case id.Name == v1alpha1.DecisionsSignedName:
+		return KeptSigned
 	case id.Namespace == "kube-system" && strings.HasPrefix(id.Name, bootstrapPrefix):
 		return KeptBootstrap
 	}
@@ -106,6 +109,8 @@ func ReservedObject(gk schema.GroupKind, obj *unstructured.Unstructured) string 
 		return KeptRevision
 	case v1alpha1.DigestKeyType:
 		return KeptDigestKey
+	case v1alpha1.DecisionsSignedType:
+		return KeptSigned
 	}
 	return ""
 }

@@ -4,6 +4,7 @@
 package platforms
 
 import (
+	"github.com/strata-project/strata/internal/decisions"
 	"slices"
 	"time"
 
@@ -20,8 +21,8 @@ const ProgressLag = 2 * time.Second
 // and layers get on. A cluster that fails or answers no more, a stage that ends, a version
 // and whatever was decided are no matter of progress, and neither is a condition that
 // becomes another one.
-func OnlyProgress(platform *v1alpha1.Platform, decision Decision) bool {
-	return !decision.Gone && platform.Annotations[v1alpha1.DecidedAnnotation] == Decided(decision.Status) &&
+func OnlyProgress(platform *v1alpha1.Platform, decision Decision, seal decisions.Seal) bool {
+	return !decision.Gone && platform.Annotations[v1alpha1.DecidedAnnotation] == Decided(platform, decision.Status, seal) &&
 		!equality.Semantic.DeepEqual(platform.Status, decision.Status) &&
 		equality.Semantic.DeepEqual(settled(platform.Status), settled(decision.Status))
 }
