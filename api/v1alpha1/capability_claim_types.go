@@ -153,6 +153,7 @@ type CapabilityClaimStatus struct {
 	Objects []Dependent `json:"objects,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional

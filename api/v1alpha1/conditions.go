@@ -287,6 +287,9 @@ const (
 	ReasonVariablesUnset = "VariablesUnset"
 	// ReasonKustomizeFailed says that the kustomization of the directory cannot be built.
 	ReasonKustomizeFailed = "KustomizeFailed"
+	// ReasonInventoryTooLarge says that the layer lists more objects than its status can
+	// have.
+	ReasonInventoryTooLarge = "InventoryTooLarge"
 	// ReasonArtifactRefused says that the archive is not what its source says, or is
 	// larger than allowed.
 	ReasonArtifactRefused = "ArtifactRefused"

@@ -63,6 +63,9 @@ func decideLayer(o Observation) Decision {
 	if err != nil {
 		return decideBlocked(o, contentProblem(err))
 	}
+	if problem := CheckInventory(o.Layer, wanted, o.inventory()); problem != nil {
+		return decideBlocked(o, contentBlocked(problem))
+	}
 	consume, allowed, blocked := emptyGuard(o)
 	if blocked != nil {
 		return decideBlocked(o, blocked)

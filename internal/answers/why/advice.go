@@ -73,6 +73,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonDecryptionKeysUnavailable: {seeLayer},
 	v1alpha1.ReasonDuplicateObject:           {seePlan, runFetch},
 	v1alpha1.ReasonKustomizeFailed:           {seePlan, runFetch},
+	v1alpha1.ReasonInventoryTooLarge:         {seePlan, seeTree},
 	v1alpha1.ReasonArtifactRefused:           {seeSource, runFetch},
 	v1alpha1.ReasonArtifactFailed:            {seeSource, runFetch},
 	v1alpha1.ReasonDeleting:                  {seeEvents, seeTree},
