@@ -21,13 +21,23 @@ func (a Act) GivenAgain(value string) bool {
 // Acts returns the annotations by which people decide something by hand, on any of the kinds.
 func Acts() []Act {
 	return []Act{
-		{Annotation: HoldAnnotation}, {Annotation: HoldUntilAnnotation}, {Annotation: HoldReleasesAnnotation},
-		{Annotation: AllowEmptyAnnotation, Once: true}, {Annotation: AllowPruneAnnotation, Once: true}, {Annotation: AllowBreakAnnotation},
-		{Annotation: ForceDeleteAnnotation}, {Annotation: ConfirmDeletionAnnotation}, {Annotation: AbandonAnnotation},
+		{Annotation: HoldAnnotation},
+		{Annotation: HoldUntilAnnotation},
+		{Annotation: HoldReleasesAnnotation},
+		{Annotation: AllowEmptyAnnotation, Once: true},
+		{Annotation: AllowPruneAnnotation, Once: true},
+		{Annotation: AllowBreakAnnotation},
+		{Annotation: ForceDeleteAnnotation},
+		{Annotation: ConfirmDeletionAnnotation},
+		{Annotation: AbandonAnnotation},
 		{Annotation: RollbackToAnnotation, Once: true},
-		{Annotation: ApproveAnnotation, Once: true}, {Annotation: ApproveReasonAnnotation, Once: true}, {Annotation: ApprovedByAnnotation, Once: true},
-		{Annotation: AcceptClusterAnnotation, Once: true}, {Annotation: TakeOverAnnotation, Once: true},
-		{Annotation: TakeOverClusterAnnotation, Once: true}, {Annotation: WithoutSnapshotAnnotation, Once: true},
+		{Annotation: ApproveAnnotation, Once: true},
+		{Annotation: ApproveReasonAnnotation, Once: true},
+		{Annotation: ApprovedByAnnotation, Once: true},
+		{Annotation: AcceptClusterAnnotation, Once: true},
+		{Annotation: TakeOverAnnotation, Once: true},
+		{Annotation: TakeOverClusterAnnotation, Once: true},
+		{Annotation: WithoutSnapshotAnnotation, Once: true},
 		{Annotation: RebindAnnotation, Once: true},
 	}
 }

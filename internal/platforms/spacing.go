@@ -4,9 +4,10 @@
 package platforms
 
 import (
-	"github.com/strata-project/strata/internal/decisions"
 	"slices"
 	"time"
+
+	"github.com/strata-project/strata/internal/decisions"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 

@@ -23,15 +23,18 @@ func TestApproversAreKept(t *testing.T) {
 	}{
 		"there is no other": {nil, "bo", map[string]any{"by": `{"second@1.1.0":"bo"}`, "why": `{"second@1.1.0":"seen"}`}},
 		"one of before": {
-			map[string]string{v1alpha1.ApproveAnnotation: "first@1.1.0", v1alpha1.ApprovedByAnnotation: "ann"}, "bo",
+			map[string]string{v1alpha1.ApproveAnnotation: "first@1.1.0", v1alpha1.ApprovedByAnnotation: "ann"},
+			"bo",
 			map[string]any{"by": `{"first@1.1.0":"ann","second@1.1.0":"bo"}`, "why": `{"second@1.1.0":"seen"}`},
 		},
 		"one by the plug-in": {
-			map[string]string{v1alpha1.ApproveAnnotation: "first@1.1.0", v1alpha1.ApprovedByAnnotation: `{"first@1.1.0":"ann"}`, v1alpha1.ApproveReasonAnnotation: `{"first@1.1.0":"well"}`}, "bo",
+			map[string]string{v1alpha1.ApproveAnnotation: "first@1.1.0", v1alpha1.ApprovedByAnnotation: `{"first@1.1.0":"ann"}`, v1alpha1.ApproveReasonAnnotation: `{"first@1.1.0":"well"}`},
+			"bo",
 			map[string]any{"by": `{"first@1.1.0":"ann","second@1.1.0":"bo"}`, "why": `{"first@1.1.0":"well","second@1.1.0":"seen"}`},
 		},
 		"nobody is known": {
-			map[string]string{v1alpha1.ApproveAnnotation: "first@1.1.0", v1alpha1.ApprovedByAnnotation: "ann"}, "",
+			map[string]string{v1alpha1.ApproveAnnotation: "first@1.1.0", v1alpha1.ApprovedByAnnotation: "ann"},
+			"",
 			map[string]any{"by": `{"first@1.1.0":"ann"}`, "why": `{"second@1.1.0":"seen"}`},
 		},
 	} {
