@@ -258,7 +258,7 @@ func rollback(layer *v1alpha1.AddonsLayer, act Act) (Intent, error) {
 }
 
 // ApproveOf returns the annotations of an approval of a Platform that has others. by is who
-// approves; empty where that is not known. Who has given the others, and why, stays said.
+// approves; empty where that is not known. The persons and reasons of the others stay.
 func ApproveOf(approval *platforms.Approval, has map[string]string, by string) map[string]any {
 	said := func(annotation, text string) any {
 		return saidOf(has[v1alpha1.ApproveAnnotation], has[annotation], approval.Value, text)

@@ -12,7 +12,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/platforms"
 )
 
-// Who has approved, and why, is said of each approval, so that a second one takes nothing
+// Each approval has its person and its reason, so that a second one takes nothing
 // from the first.
 func TestApproversAreKept(t *testing.T) {
 	second := &platforms.Approval{Value: "second@1.1.0", Annotation: "first@1.1.0,second@1.1.0", Reason: "seen"}
