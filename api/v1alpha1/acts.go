@@ -7,7 +7,8 @@ package v1alpha1
 type Act struct {
 	// Annotation that says it.
 	Annotation string
-	// Once is true for one that is used up, or that names what it decides.
+	// Once is true for one that is used up. An approval is not: it names its stage and
+	// version, and a change of git is a way to approve.
 	Once bool
 }
 
@@ -31,9 +32,9 @@ func Acts() []Act {
 		{Annotation: ConfirmDeletionAnnotation},
 		{Annotation: AbandonAnnotation},
 		{Annotation: RollbackToAnnotation, Once: true},
-		{Annotation: ApproveAnnotation, Once: true},
-		{Annotation: ApproveReasonAnnotation, Once: true},
-		{Annotation: ApprovedByAnnotation, Once: true},
+		{Annotation: ApproveAnnotation},
+		{Annotation: ApproveReasonAnnotation},
+		{Annotation: ApprovedByAnnotation},
 		{Annotation: AcceptClusterAnnotation, Once: true},
 		{Annotation: TakeOverAnnotation, Once: true},
 		{Annotation: TakeOverClusterAnnotation, Once: true},

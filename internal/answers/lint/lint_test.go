@@ -297,7 +297,6 @@ spec:
   bundle: {family: base, version: 1.0.0}
 `, "a/a.yaml": release("a", "")}, want: []string{
 			`layers.yaml:7: warning act-in-git: metadata.annotations[kraan.io/allow-prune]: "kraan.io/allow-prune" is a decision for one moment, and git would give it again each time: take it out, and run kubectl annotate addonslayer a kraan.io/allow-prune=VALUE`,
-			`layers.yaml:19: warning act-in-git: metadata.annotations[kraan.io/approve]: "kraan.io/approve" is a decision for one moment, and git would give it again each time: take it out, and run kubectl annotate platform p kraan.io/approve=VALUE`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
