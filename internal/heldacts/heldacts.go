@@ -61,7 +61,7 @@ func hasActs(annotations map[string]string) bool {
 
 // actsOf returns the acts that an entry owns, sorted.
 func actsOf(entry metav1.ManagedFieldsEntry) []string {
-	if entry.FieldsV1 == nil || entry.Subresource != "" || !strings.Contains(string(entry.FieldsV1.Raw), "f:annotations") {
+	if entry.FieldsV1 == nil || entry.Subresource != "" || !strings.Contains(entry.FieldsV1.GetRawString(), "f:annotations") {
 		return nil
 	}
 	var fields struct {
@@ -69,7 +69,7 @@ func actsOf(entry metav1.ManagedFieldsEntry) []string {
 			Annotations map[string]json.RawMessage `json:"f:annotations"`
 		} `json:"f:metadata"`
 	}
-	if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 		return nil
 	}
 	var found []string
@@ -87,7 +87,7 @@ func fieldsOf(acts []string) *metav1.FieldsV1 {
 		owned["f:"+act] = struct{}{}
 	}
 	raw, _ := json.Marshal(map[string]any{"f:metadata": map[string]any{"f:annotations": owned}}) // of texts alone
-	return &metav1.FieldsV1{Raw: raw}
+	return metav1.NewFieldsV1(string(raw))
 }
 
 // isTakenOver tells whether kustomize-controller takes over what a manager has.

@@ -74,7 +74,8 @@ func TestControllersAreMadeHere(t *testing.T) {
 		if err != nil || !makes.Match(text) {
 			return err
 		}
-		if found++; filepath.Base(filepath.Dir(path)) != "looks" {
+		found++
+		if filepath.Base(filepath.Dir(path)) != "looks" {
 			t.Errorf("%s makes a controller without looks.NewController", path)
 		}
 		return nil

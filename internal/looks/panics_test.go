@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,7 +131,6 @@ type fixture struct {
 	panics sync.Map
 	mu     sync.Mutex
 	log    bytes.Buffer
-	looks  atomic.Int32
 }
 
 func scheme() *runtime.Scheme {
@@ -153,8 +151,8 @@ func must(t *testing.T, err error) {
 }
 
 // panicking returns a client that panics where it is asked for what the test has made.
-func (f *fixture) panicking(config *rest.Config, options client.Options) (client.Client, error) {
-	made, err := client.NewWithWatch(config, options)
+func (f *fixture) panicking(server *rest.Config, options client.Options) (client.Client, error) {
+	made, err := client.NewWithWatch(server, options)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +221,7 @@ func startAll(t *testing.T) *fixture {
 	go func() { ended <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		<-ended
+		must(t, <-ended)
 	})
 	f.client, err = client.New(plane.Config(), client.Options{Scheme: scheme()})
 	must(t, err)
