@@ -30,6 +30,7 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/round"
@@ -104,7 +105,7 @@ func (r *AddonsLayerReconciler) reconcile(ctx context.Context, req ctrl.Request)
 	}
 	r.lastLooks.set(layer.Name, nil)
 	stored := layer.DeepCopy()
-	layer = r.recentLayers.WithWithheld(layers.Trusted(stored))
+	layer = r.recentLayers.WithWithheld(layers.Trusted(stored, r.seal()))
 	observed := r.newObserver(layer)
 	err = observed.observeContent(ctx)
 	if err == nil {
@@ -200,14 +201,14 @@ func (r *AddonsLayerReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		client: r.Client, reader: r.Reader, artifacts: r.Artifacts, settings: r.Settings, refused: r.tellNotKept,
 		tooLarge: map[string]bool{}, had: map[string]contents{},
 	}
-	c, err := controller.New("addonslayer", mgr, controller.Options{
+	c, err := looks.NewController("addonslayer", mgr, &v1alpha1.AddonsLayer{}, controller.Options{
 		Reconciler:              r,
 		NewQueue:                r.newQueue,
 		MaxConcurrentReconciles: max(r.Concurrent, 1),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, cmp.Or(r.patience, maxRetry)),
 	})
 	if err != nil {
-		return fmt.Errorf("cannot make the controller: %w", err)
+		return err
 	}
 	r.watch = c.Watch
 	for _, run := range []manager.RunnableFunc{r.resync, r.tellWithheld} {

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/memory"
 )
 
@@ -111,9 +111,9 @@ func platformOf(obj client.Object) (platform, bundle string) {
 
 // SetupWithManager registers the controller and its watches.
 func (r *ApplicationBundleReconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.New("applicationbundle", mgr, controllerOptions(r, 1))
+	c, err := looks.NewController("applicationbundle", mgr, &v1alpha1.ApplicationBundle{}, controllerOptions(r, 1))
 	if err != nil {
-		return fmt.Errorf("cannot make the controller: %w", err)
+		return err
 	}
 	for _, watch := range []source.Source{
 		source.Kind(r.Cache, client.Object(&v1alpha1.ApplicationBundle{}), &handler.EnqueueRequestForObject{}, specOrLabelsChanged),

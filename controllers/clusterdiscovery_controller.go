@@ -22,7 +22,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -35,6 +34,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/discoveries"
 	"github.com/strata-project/strata/internal/informers"
+	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -255,9 +255,9 @@ func (r *ClusterDiscoveryReconciler) say(discovery *v1alpha1.ClusterDiscovery, r
 
 // SetupWithManager registers the controller and its watches.
 func (r *ClusterDiscoveryReconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.New("clusterdiscovery", mgr, controllerOptions(r, 1))
+	c, err := looks.NewController("clusterdiscovery", mgr, &v1alpha1.ClusterDiscovery{}, controllerOptions(r, 1))
 	if err != nil {
-		return fmt.Errorf("cannot make the controller: %w", err)
+		return err
 	}
 	if r.found, err = newDiscoveryKinds(r, mgr, c.Watch); err != nil {
 		return err

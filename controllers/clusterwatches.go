@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,6 +23,7 @@ import (
 	"github.com/strata-project/strata/internal/clusters"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/placement"
 )
@@ -36,9 +36,9 @@ func (r *RemoteClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Cluster: apply.Cluster{Client: r.Client, Reader: r.Reader}, Other: r.writesTo, Keys: clusters.Keys,
 		Strict: func(schema.GroupKind) bool { return false }, Valid: r.PlanValid,
 	}
-	c, err := controller.New("remotecluster", mgr, controllerOptions(r, r.Concurrent))
+	c, err := looks.NewController("remotecluster", mgr, &v1alpha1.RemoteCluster{}, controllerOptions(r, r.Concurrent))
 	if err != nil {
-		return fmt.Errorf("cannot make the controller: %w", err)
+		return err
 	}
 	for _, watch := range []source.Source{
 		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), &handler.EnqueueRequestForObject{},

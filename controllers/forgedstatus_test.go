@@ -22,6 +22,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/decisions"
 	"github.com/strata-project/strata/internal/layers"
 )
 
@@ -196,7 +197,7 @@ func TestForgedStatusOpensNoGuard(t *testing.T) {
 // nothing is written.
 func TestStatusThatIsThereAlreadyIsActedOn(t *testing.T) {
 	stored := &v1alpha1.AddonsLayer{Status: v1alpha1.AddonsLayerStatus{Attempt: &v1alpha1.Attempt{Version: "1.0.0", Digest: "sha256:1", Allowed: []string{"Empty"}}}}
-	o := &layers.Observation{Layer: layers.Trusted(stored)}
+	o := &layers.Observation{Layer: layers.Trusted(stored, decisions.Seal{})}
 	if o.Layer.Status.Attempt.Allowed != nil {
 		t.Fatal("the status is believed before it was decided anew")
 	}
@@ -204,7 +205,7 @@ func TestStatusThatIsThereAlreadyIsActedOn(t *testing.T) {
 	if err := h.Persist(t.Context(), o, *stored.Status.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	if layers.Decided(o.Layer) == "" {
+	if layers.Decided(o.Layer, decisions.Seal{}) == "" {
 		t.Error("what was decided does not reach the annotation")
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -24,6 +23,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/looks"
 )
 
 // HelmApplicationReconciler says how the entries of the catalogue fare.
@@ -86,9 +86,9 @@ func (r *HelmApplicationReconciler) catalogue(ctx context.Context) (map[string]*
 
 // SetupWithManager registers the controller and its watches.
 func (r *HelmApplicationReconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.New("helmapplication", mgr, controllerOptions(r, 1))
+	c, err := looks.NewController("helmapplication", mgr, &v1alpha1.HelmApplication{}, controllerOptions(r, 1))
 	if err != nil {
-		return fmt.Errorf("cannot make the controller: %w", err)
+		return err
 	}
 	for _, handle := range []handler.EventHandler{&handler.EnqueueRequestForObject{}, handler.EnqueueRequestsFromMapFunc(r.whoNeeds)} {
 		if err := c.Watch(source.Kind(r.Cache, client.Object(&v1alpha1.HelmApplication{}), handle, specOrLabelsChanged)); err != nil {

@@ -102,7 +102,7 @@ func TestNobodyIsToldSecrets(t *testing.T) {
 		"stringData": map[string]any{"password": "hunter2"},
 	}
 	for _, verb := range []dependents.Verb{dependents.VerbWrite, dependents.VerbAdopt, dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete} {
-		wanted := &dependents.Dependent{Object: &unstructured.Unstructured{Object: secret}}
+		wanted := &dependents.Dependent{Object: dependents.ContentOf(&unstructured.Unstructured{Object: secret})}
 		result := dependents.Result{Changed: true, Action: dependents.Action{
 			Verb: verb, ID: objects.ID{Kind: "Secret", Namespace: "a", Name: "s"}, Correction: true, Wanted: wanted,
 		}}

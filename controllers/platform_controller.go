@@ -61,7 +61,7 @@ func (r *PlatformReconciler) reconcile(ctx context.Context, req ctrl.Request) (t
 	if !platform.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(platform, v1alpha1.Finalizer) {
 		return 0, nil
 	}
-	o, err := r.observe(ctx, platforms.Trusted(platform))
+	o, err := r.observe(ctx, platforms.Trusted(platform, r.seal()))
 	if err != nil || ctx.Err() != nil {
 		return 0, err
 	}
@@ -82,7 +82,7 @@ func (r *PlatformReconciler) reconcile(ctx context.Context, req ctrl.Request) (t
 	if err := r.carryOut(ctx, platform, decision); err != nil {
 		return 0, err
 	}
-	if platforms.OnlyProgress(platform, decision) {
+	if platforms.OnlyProgress(platform, decision, r.seal()) {
 		if late := r.due.PutOff(name, r.now(), platforms.ProgressLag); late > 0 {
 			return min(late, r.next(decision)), nil
 		}
@@ -128,7 +128,7 @@ func (r *PlatformReconciler) finalize(ctx context.Context, platform *v1alpha1.Pl
 // decided from. What was decided goes into an annotation before, which counts from then
 // on.
 func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platform, status v1alpha1.PlatformStatus) (*v1alpha1.Platform, error) {
-	platform, err := r.mark(ctx, platform, platforms.Decided(status))
+	platform, err := r.mark(ctx, platform, platforms.Decided(platform, status, r.seal()))
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +150,9 @@ func (r *PlatformReconciler) tell(ctx context.Context, platform *v1alpha1.Platfo
 // tellApprovals tells of approvals that were not there before.
 func (r *PlatformReconciler) tellApprovals(platform *v1alpha1.Platform, before []v1alpha1.StageApproval) {
 	for _, approval := range slices.Backward(platform.Status.Approvals) {
+		if approval.Reason != "" && approval.By == "" && approval.Selector == "-" {
+			continue // it covers nothing
+		}
 		if slices.ContainsFunc(before, func(known v1alpha1.StageApproval) bool { return known.Approval == approval.Approval }) {
 			continue
 		}
@@ -227,7 +230,9 @@ func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Pl
 // platform's.
 func (r *PlatformReconciler) write(ctx context.Context, platform *v1alpha1.Platform, layer *v1alpha1.AddonsLayer) error {
 	if layer.ResourceVersion != "" {
-		if err := r.Client.Update(ctx, layer.DeepCopy(), client.FieldOwner(dependents.FieldManager)); err != nil {
+		updated := layer.DeepCopy()
+		updated.SetManagedFields(nil) // what the cache has left of them would take the place of all
+		if err := r.Client.Update(ctx, updated, client.FieldOwner(dependents.FieldManager)); err != nil {
 			return fmt.Errorf("cannot update layer %s: %w", layer.Name, err)
 		}
 		return nil

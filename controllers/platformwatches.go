@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 )
@@ -28,9 +28,9 @@ import (
 // SetupWithManager registers the controller and its watches; the layers' one must
 // be registered before.
 func (r *PlatformReconciler) SetupWithManager(mgr manager.Manager) error {
-	c, err := controller.New("platform", mgr, controllerOptions(r, r.Concurrent))
+	c, err := looks.NewController("platform", mgr, &v1alpha1.Platform{}, controllerOptions(r, r.Concurrent))
 	if err != nil {
-		return fmt.Errorf("cannot make the controller: %w", err)
+		return err
 	}
 	cache := r.Cache
 	for _, watch := range []source.Source{

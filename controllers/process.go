@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -72,6 +73,8 @@ type Process struct {
 	wakeups
 	// watch begins a watch that wakes layers.
 	watch func(source.Source) error
+	// unsigned is true as long as decisions without a MAC are taken.
+	unsigned atomic.Bool
 	// started is closed when the controller of layers starts; what that is to watch
 	// from then on it does not wait for.
 	started chan struct{}
@@ -122,6 +125,12 @@ func (p *Process) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	p.started = make(chan struct{})
 	if err := setupIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
+	}
+	if err := p.setupSeal(ctx); err != nil {
+		return err
+	}
+	if err := mgr.Add(leading(p.signAll)); err != nil {
+		return fmt.Errorf("cannot add what signs decisions: %w", err)
 	}
 	return p.setupSight(mgr)
 }

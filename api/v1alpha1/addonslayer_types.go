@@ -241,22 +241,26 @@ type AddonsLayerStatus struct {
 	// for down to the cause of it all. Each entry explains the last one before
 	// it that is less deep; where the depth skips a number, links were left
 	// out. There are at most 12, and none where the layer is deployed.
+	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	BlockedBy []Cause `json:"blockedBy,omitempty"`
 
 	// History lists the last deployments, the newest first.
+	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	History []HistoryEntry `json:"history,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Resources lists the objects that the layer has: its inventory.
+	// +kubebuilder:validation:MaxItems=30000
 	// +listType=atomic
 	// +optional
 	Resources []Resource `json:"resources,omitempty"`
@@ -284,6 +288,7 @@ type Attempt struct {
 	Refused bool `json:"refused,omitempty"`
 	// Allowed lists the guards that an annotation opened for this roll-out:
 	// Empty, Prune. It is emptied when the removals have been marked.
+	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	Allowed []string `json:"allowed,omitempty"`
@@ -438,6 +443,7 @@ type Resource struct {
 	// DependsOn names the objects of this layer that must be ready before this
 	// one and that go after it: by name, or as namespace/name where they are of
 	// another namespace.
+	// +kubebuilder:validation:MaxItems=10000
 	// +listType=atomic
 	// +optional
 	DependsOn []string `json:"dependsOn,omitempty"`

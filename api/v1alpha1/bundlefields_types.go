@@ -78,6 +78,7 @@ type ApplicationBundleStatus struct {
 	Problems []string `json:"problems,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional

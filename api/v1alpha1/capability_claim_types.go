@@ -159,6 +159,7 @@ type CapabilityClaimStatus struct {
 	ObjectsMAC string `json:"objectsMAC,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -333,6 +333,7 @@ type CapabilityProviderStatus struct {
 	Problems []string `json:"problems,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional

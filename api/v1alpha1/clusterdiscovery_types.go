@@ -85,11 +85,13 @@ type ClusterDiscoveryStatus struct {
 
 	// Problems says, for the first ten objects of which no RemoteCluster can be made or
 	// changed, why.
+	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	Problems []string `json:"problems,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional

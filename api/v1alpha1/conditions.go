@@ -304,6 +304,9 @@ const (
 	ReasonGivenWithoutLeave = "GivenWithoutLeave"
 	// ReasonKustomizeFailed says that the kustomization of the directory cannot be built.
 	ReasonKustomizeFailed = "KustomizeFailed"
+	// ReasonInventoryTooLarge says that the layer lists more objects than its status can
+	// have.
+	ReasonInventoryTooLarge = "InventoryTooLarge"
 	// ReasonArtifactRefused says that the archive is not what its source says, or is
 	// larger than allowed.
 	ReasonArtifactRefused = "ArtifactRefused"
@@ -322,6 +325,9 @@ const (
 	ReasonHealthUnread = "HealthUnread"
 	// ReasonDeletionBlocked says that something is in the way of the layer's deletion.
 	ReasonDeletionBlocked = "DeletionBlocked"
+	// ReasonInternalError says that the last look has ended in a panic. The controller's log
+	// has its stack under the hash that the message names.
+	ReasonInternalError = "InternalError"
 	// ReasonProgressingWithRetry says that what failed is tried again.
 	ReasonProgressingWithRetry = "ProgressingWithRetry"
 	// ReasonWouldBreakDependants says that the new version is outside of what a

@@ -381,6 +381,7 @@ type HelmApplicationStatus struct {
 	Problems []string `json:"problems,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -70,6 +70,7 @@ type HostClusterStatus struct {
 	Etcd string `json:"etcd,omitempty"`
 
 	// Hosts as they are.
+	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -89,6 +90,7 @@ type HostClusterStatus struct {
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional

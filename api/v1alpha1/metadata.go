@@ -207,6 +207,11 @@ const (
 	// the key of the digests of Secrets, and DigestKeyType its type.
 	DigestKeyName = "strata-digest-key"
 	DigestKeyType = "kraan.io/digest-key"
+	// DecisionsSignedName is the name of the Secret in the controller's namespace that notes
+	// that all decisions of before were signed, and DecisionsSignedType its type. Nothing
+	// counts that has no MAC while it is there.
+	DecisionsSignedName = "strata-decisions-signed"
+	DecisionsSignedType = "kraan.io/decisions-signed"
 )
 
 // Annotations on objects of a layer directory.

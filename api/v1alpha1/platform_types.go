@@ -321,6 +321,7 @@ type PlatformStatus struct {
 	NextChange *metav1.Time `json:"nextChange,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional

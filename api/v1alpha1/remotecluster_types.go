@@ -163,12 +163,14 @@ type RemoteClusterStatus struct {
 	Layers LayerCount `json:"layers,omitempty"`
 
 	// Conditions in the form that kstatus understands.
+	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Resources lists what Strata has made for the cluster.
+	// +kubebuilder:validation:MaxItems=1000
 	// +listType=atomic
 	// +optional
 	Resources []Resource `json:"resources,omitempty"`

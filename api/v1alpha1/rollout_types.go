@@ -118,8 +118,13 @@ type StageStatus struct {
 
 // StageApproval is one approval of a stage of a roll-out.
 type StageApproval struct {
-	// Approval is what was approved, as STAGE@VERSION.
+	// Approval is what was approved, as STAGE@VERSION, and as STAGE@VERSION#SELECTOR where
+	// it was approved before for another selector.
 	Approval string `json:"approval"`
+	// Selector identifies the selector that the stage had when the approval was first seen.
+	// It covers no other one.
+	// +optional
+	Selector string `json:"selector,omitempty"`
 	// By is who says to have approved it; empty where nobody does.
 	// +optional
 	By string `json:"by,omitempty"`

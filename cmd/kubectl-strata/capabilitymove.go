@@ -98,7 +98,7 @@ func (t *tool) capabilityMove(ctx context.Context, namespace, name, to string, m
 	}
 	change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.RebindAnnotation, to)
 	claims := client.Resource(snapshot.Claims.GroupVersionResource).Namespace(namespace)
-	_, err = claims.Patch(ctx, name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: console.FieldManager})
+	_, err = claims.Patch(ctx, name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: console.ActManager})
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("you may not change CapabilityClaim %s/%s; ask for the right to patch capabilityclaims.kraan.io: %w", namespace, name, err)
 	}

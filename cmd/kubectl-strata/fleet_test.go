@@ -181,7 +181,7 @@ func TestApprove(t *testing.T) {
 	}
 	writes := server.Writes()
 	writes = slices.DeleteFunc(writes, func(write string) bool { return strings.Contains(write, "selfsubjectreviews") }) // it changes nothing
-	if len(writes) != 1 || !strings.Contains(writes[0], `"kraan.io/approve":"production@1.0.0,production@1.1.0"`) || !strings.Contains(writes[0], `"kraan.io/approve-reason":"tested"`) || !strings.Contains(writes[0], `"resourceVersion":"1"`) {
+	if len(writes) != 1 || !strings.Contains(writes[0], `"kraan.io/approve":"production@1.0.0,production@1.1.0"`) || !strings.Contains(writes[0], `"kraan.io/approve-reason":"{\"production@1.1.0\":\"tested\"}"`) || !strings.Contains(writes[0], `"resourceVersion":"1"`) {
 		t.Errorf("it writes %v", writes)
 	}
 	for args, words := range map[string]string{

@@ -41,7 +41,7 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	if err != nil {
 		return err
 	}
-	annotations := acts.ApproveOf(approval, gather.UserOf(ctx, client))
+	annotations := acts.ApproveOf(approval, platform.Annotations, gather.UserOf(ctx, client))
 	// What somebody else has approved meanwhile must not be lost.
 	err = t.Cluster.Annotate(ctx, acts.Patch{
 		Resource: snapshot.Platforms.GroupVersionResource, Name: name, Annotations: annotations, Version: platform.ResourceVersion,

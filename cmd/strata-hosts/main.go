@@ -36,6 +36,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/hostkeeper"
+	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/reserved"
 	"github.com/strata-project/strata/internal/signals"
@@ -188,7 +189,7 @@ func (o *options) managerOptions() ctrl.Options {
 			panic(err) // the types are constant
 		}
 	}
-	cached := cache.Options{}
+	cached := cache.Options{DefaultTransform: informers.Strip}
 	if len(o.namespaces) > 0 {
 		cached.DefaultNamespaces = map[string]cache.Config{}
 		for _, each := range o.namespaces {

@@ -32,16 +32,16 @@ func (r *clusterRun) direct(ctx context.Context, action dependents.Action) (live
 		return nil, false, nil
 	}
 	seen, err := r.Seen(ctx, action.ID)
-	if err != nil || !r.isSeen(seen, action) || whatIsBeside(seen, wanted.Object) != beside {
+	if err != nil || !r.isSeen(seen, action) || whatIsBeside(seen, wanted.Manifest()) != beside {
 		return nil, false, nil //nolint:nilerr // past the cache it is found out
 	}
-	applied, err := r.apply(ctx, wanted.Object, action.UID, r.version(action))
+	applied, err := r.apply(ctx, wanted.Manifest(), action.UID, r.version(action))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil, false, nil // somebody else was faster
 	case err != nil:
 		return nil, true, err
-	case whatIsBeside(applied, wanted.Object) != beside:
+	case whatIsBeside(applied, wanted.Manifest()) != beside:
 		return nil, false, nil // the cache did not know all
 	}
 	return applied, true, nil
@@ -52,11 +52,12 @@ func (r *clusterRun) direct(ctx context.Context, action dependents.Action) (live
 func (e *Executor) Saw(wanted []*dependents.Dependent, live map[objects.ID]*unstructured.Unstructured) {
 	for _, d := range wanted {
 		seen := live[d.ID]
-		if seen == nil || d.Mode == dependents.ModeCreateOnce || !e.strict(d.ID) {
+		content, written := d.Object.Get()
+		if seen == nil || !written || d.Mode == dependents.ModeCreateOnce || !e.strict(d.ID) {
 			continue
 		}
 		if _, known := e.Known.of(d.ID, seen.GetUID()); !known {
-			e.Known.remember(d.ID, seen, d.Object)
+			e.Known.remember(d.ID, seen, content)
 		}
 	}
 }
@@ -66,7 +67,7 @@ func (e *Executor) strict(id objects.ID) bool { return e.Strict != nil && e.Stri
 // isSeen tells whether an object is the one that an action was planned for, the
 // primary's own, and without anything that claiming it would take off.
 func (r *clusterRun) isSeen(seen *unstructured.Unstructured, action dependents.Action) bool {
-	if seen == nil || seen.GroupVersionKind() != action.Wanted.Object.GroupVersionKind() || seen.GetUID() != action.UID ||
+	if seen == nil || seen.GroupVersionKind() != action.Wanted.Manifest().GroupVersionKind() || seen.GetUID() != action.UID ||
 		seen.GetResourceVersion() != r.version(action) ||
 		seen.GetDeletionTimestamp() != nil {
 		return false

@@ -268,7 +268,7 @@ func ownedBy(layer string, obj *unstructured.Unstructured) *unstructured.Unstruc
 func writeOf(layer string, obj *unstructured.Unstructured) dependents.Action {
 	wanted := ownedBy(layer, obj)
 	id := objects.IDOf(obj)
-	return dependents.Action{Verb: dependents.VerbWrite, ID: id, Wanted: &dependents.Dependent{ID: id, Object: wanted, Origin: "layer.yaml"}}
+	return dependents.Action{Verb: dependents.VerbWrite, ID: id, Wanted: &dependents.Dependent{ID: id, Object: dependents.ContentOf(wanted), Origin: "layer.yaml"}}
 }
 
 // seen returns an action on a live object.

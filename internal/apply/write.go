@@ -39,7 +39,7 @@ func (r *clusterRun) write(ctx context.Context, action dependents.Action) (*unst
 	case err != nil || live == nil:
 		r.Known.forget(action.ID)
 	case r.strict(action.ID):
-		r.Known.remember(action.ID, live, action.Wanted.Object)
+		r.Known.remember(action.ID, live, action.Wanted.Manifest())
 	}
 	return live, err
 }
@@ -59,7 +59,7 @@ func (r *clusterRun) writeClaimed(ctx context.Context, action dependents.Action)
 		}
 	}
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(wanted.Object.GroupVersionKind())
+	live.SetGroupVersionKind(wanted.Manifest().GroupVersionKind())
 	switch err := r.read(ctx, live, wanted.ID); {
 	case apierrors.IsNotFound(err) && action.UID != "":
 		action.UID = ""
@@ -112,7 +112,7 @@ func (r *clusterRun) recreate(ctx context.Context, action dependents.Action, ref
 		return refused
 	}
 	stub := &unstructured.Unstructured{}
-	stub.SetGroupVersionKind(action.Wanted.Object.GroupVersionKind())
+	stub.SetGroupVersionKind(action.Wanted.Manifest().GroupVersionKind())
 	stub.SetNamespace(action.ID.Namespace)
 	stub.SetName(action.ID.Name)
 	return call(ctx, func(ctx context.Context) error {

@@ -114,6 +114,9 @@ func (i Instance) claimNamespace() string {
 // Objects returns the objects of the instance. One that reads what is not there yet waits.
 // The error is a *Mistake.
 func (i Instance) Objects() ([]primaries.Object, error) {
+	if i.Live == nil {
+		i.Live = map[string]*unstructured.Unstructured{}
+	}
 	data := i.data()
 	found := make([]primaries.Object, 0, len(i.Blueprint.objects))
 	for _, of := range i.Blueprint.objects {

@@ -13,6 +13,8 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/capabilities"
 	"github.com/strata-project/strata/internal/digests"
+	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/reserved"
 )
 
 func newKey(t *testing.T, text string) digests.Key {
@@ -118,5 +120,15 @@ func TestServedBefore(t *testing.T) {
 	}
 	if before := served.Before(now); before == nil || before.Plugin.Digest != "sha256:old" || before.Plugin.Run != v1alpha1.PluginDeployment || !strings.HasPrefix(before.Plugin.Image, "oci://here") {
 		t.Errorf("%+v", before)
+	}
+}
+
+// The names of records are those that no layer may list.
+func TestNamesOfRecordsAreReserved(t *testing.T) {
+	for _, of := range []capabilities.RecordOf{capabilities.RecordOfClaim, capabilities.RecordOfProvider} {
+		id := objects.ID{Group: "apps", Kind: "ControllerRevision", Namespace: "strata-system", Name: capabilities.Record{Of: of, UID: "4f3c", Number: 9}.Name()}
+		if got := reserved.Name(id, "strata-system"); got != reserved.KeptRecord {
+			t.Errorf("%s is %q", id, got)
+		}
 	}
 }

@@ -23,8 +23,11 @@ type Shared struct {
 	UID       types.UID `json:"uid"`
 }
 
-// Key returns the name of the claim with its namespace.
-func (s Shared) Key() types.NamespacedName {
+// Key returns the name of the claim with its namespace; empty for nil.
+func (s *Shared) Key() types.NamespacedName {
+	if s == nil {
+		return types.NamespacedName{}
+	}
 	return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
 }
 
@@ -93,8 +96,11 @@ func (s Seeker) Borrow(of, from types.NamespacedName, lender Lender) (*Bound, *P
 }
 
 // Withdrawn says why a claim gets nothing new of the one that it is bound to; empty where it
-// does. What it has stays.
+// does, and where it is bound to none. What it has stays.
 func (b *Bound) Withdrawn(seeker Seeker, lender Lender) string {
+	if b.Shared == nil {
+		return ""
+	}
 	said := "CapabilityClaim " + b.Shared.Key().String()
 	switch lends := lender.Claim; {
 	case lends == nil || lends.UID != b.Shared.UID:

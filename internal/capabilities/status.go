@@ -5,6 +5,7 @@ package capabilities
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,7 +189,11 @@ func ProviderStatus(
 	if len(problems) == 0 {
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonOffered, "offers "+strings.ToLower(provider.Spec.Capability))
 	} else {
-		for _, problem := range problems[:min(len(problems), maxProblems)] {
+		told := problems[:min(len(problems), maxProblems)]
+		if more := len(problems) - maxProblems; more > 0 {
+			told = append(slices.Clone(problems[:maxProblems-1]), fmt.Sprintf("and %d more", more+1))
+		}
+		for _, problem := range told {
 			status.Problems = append(status.Problems, printable.Line(problem, maxSaid))
 		}
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonProblems, problems[0])

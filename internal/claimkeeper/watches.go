@@ -34,12 +34,13 @@ import (
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/keeping"
 	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/looks"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
 func (k *Keeper) setupClaims(mgr manager.Manager) error {
-	c, err := k.newController(mgr, "capabilityclaim", k.reconcileClaim, max(k.Concurrent, 1))
+	c, err := k.newController(mgr, "capabilityclaim", &v1alpha1.CapabilityClaim{}, k.reconcileClaim, max(k.Concurrent, 1))
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (r *releases) watch() error {
 }
 
 func (k *Keeper) setupProviders(mgr manager.Manager) error {
-	c, err := k.newController(mgr, "capabilityprovider", k.reconcileProvider, max(k.Concurrent, 1))
+	c, err := k.newController(mgr, "capabilityprovider", &v1alpha1.CapabilityProvider{}, k.reconcileProvider, max(k.Concurrent, 1))
 	if err != nil {
 		return err
 	}
@@ -139,20 +140,17 @@ func (k *Keeper) setupProviders(mgr manager.Manager) error {
 func (k *Keeper) newController(
 	mgr manager.Manager,
 	name string,
+	of client.Object,
 	do func(context.Context, ctrl.Request) (time.Duration, error),
 	concurrent int,
 ) (controller.Controller, error) {
-	made, err := controller.New(name, mgr, controller.Options{
+	return looks.NewController(name, mgr, of, controller.Options{
 		Reconciler: reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 			return k.look(ctx, req, do)
 		}),
 		MaxConcurrentReconciles: concurrent,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the controller: %w", err)
-	}
-	return made, nil
 }
 
 func watchAll(c controller.Controller, sources ...source.Source) error {

@@ -49,7 +49,7 @@ func (o Observation) wantedCopy(uid string) dependents.Dependent {
 	if len(annotations) > 0 {
 		obj.SetAnnotations(annotations)
 	}
-	return dependents.Dependent{ID: id, Object: obj, Digest: digest, Assess: objects.AssessExistence, Origin: "spec.kubeConfig"}
+	return dependents.Dependent{ID: id, Object: dependents.ContentOf(obj), Digest: digest, Assess: objects.AssessExistence, Origin: "spec.kubeConfig"}
 }
 
 // macPurpose keeps a MAC of a copy from being one of anything else.

@@ -93,7 +93,7 @@ func Decide(o Observation) Decision {
 	if o.Access != nil && !o.Unlocated && !verdict.Keeps {
 		wanted := o.wantedCopy(verdict.Record)
 		in.Wanted = []dependents.Dependent{wanted}
-		if o.Live != nil && !isCopy(o.Live, wanted.Object) {
+		if o.Live != nil && !isCopy(o.Live, wanted.Manifest()) {
 			// Whatever the status says, which others may write: this is not the copy.
 			for i := range in.Inventory {
 				in.Inventory[i].Digest = ""

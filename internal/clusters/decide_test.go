@@ -58,7 +58,8 @@ func observation(changes ...func(*Observation)) Observation {
 		Answer:   Answer{At: now, Version: "v1.36.3", LastSeen: now},
 		Identity: Identity{UID: firstUID, Hub: hubUID, Version: "3"}, Recorded: firstUID, Hub: hubUID, Key: keyOf(7),
 	}
-	copied := o.wantedCopy(firstUID).Object.DeepCopy()
+	wanted := o.wantedCopy(firstUID)
+	copied := wanted.Manifest().DeepCopy()
 	copied.SetUID("uid")
 	copied.SetResourceVersion("7")
 	o.Live = copied
@@ -261,10 +262,10 @@ func TestForgedStatusHidesNoChangedCopy(t *testing.T) {
 
 func TestCopyHasAFinalizerAndNothingElse(t *testing.T) {
 	d := observation().wantedCopy(firstUID)
-	if got := d.Object.GetFinalizers(); len(got) != 1 || got[0] != v1alpha1.KubeConfigFinalizer {
+	if got := d.Manifest().GetFinalizers(); len(got) != 1 || got[0] != v1alpha1.KubeConfigFinalizer {
 		t.Errorf("its finalizers are %v", got)
 	}
-	data, _, _ := unstructured.NestedStringMap(d.Object.Object, "data")
+	data, _, _ := unstructured.NestedStringMap(d.Manifest().Object, "data")
 	if len(data) != 1 || data[placement.KubeConfigKey] == "" {
 		t.Errorf("it has %d keys", len(data))
 	}

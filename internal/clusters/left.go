@@ -89,7 +89,8 @@ func Refreshed(o Observation) *unstructured.Unstructured {
 		verdict.Keeps {
 		return nil
 	}
-	wanted := o.wantedCopy(verdict.Record).Object
+	copied := o.wantedCopy(verdict.Record)
+	wanted := copied.Manifest()
 	if isCopy(o.Live, wanted) {
 		return nil
 	}

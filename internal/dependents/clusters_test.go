@@ -107,7 +107,7 @@ func TestMakeOfOtherClusters(t *testing.T) {
 
 // What somebody else makes is waited for by its name.
 func TestMakeWaitsForWhatIsObserved(t *testing.T) {
-	observed := want(configID("values"), func(d *Dependent) { d.Mode, d.Object, d.Assess = ModeObserve, nil, objects.AssessExistence })
+	observed := want(configID("values"), func(d *Dependent) { d.Mode, d.Object, d.Assess = ModeObserve, Content{}, objects.AssessExistence })
 	needs := func(d *Dependent) { d.DependsOn = []objects.ID{configID("values")} }
 	runPlanCases(t, map[string]planCase{
 		"missing": {

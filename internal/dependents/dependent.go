@@ -44,8 +44,8 @@ const (
 // Dependent is one object that a primary wants.
 type Dependent struct {
 	ID objects.ID
-	// Object is what it should be; ignored with ModeObserve.
-	Object *unstructured.Unstructured
+	// Object is what it should be; absent with ModeObserve, where others say so.
+	Object Content
 	// Digest identifies Object.
 	Digest string
 	// Confidential is true where nobody may be told what Object holds, as with Secrets.

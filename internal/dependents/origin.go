@@ -10,7 +10,7 @@ import (
 // Created returns the object as it is created for the primary named owner. An object
 // that was there already is never given this: a request that creates it fails then.
 func (d *Dependent) Created(owner string, keys Keys) *unstructured.Unstructured {
-	created := d.Object.DeepCopy()
+	created := d.Manifest().DeepCopy()
 	if d.NotesOrigin && keys.CreatedFor != "" {
 		setAnnotation(created, keys.CreatedFor, owner)
 	}
@@ -21,7 +21,7 @@ func (d *Dependent) Created(owner string, keys Keys) *unstructured.Unstructured 
 // for whom it was created: applying would take that back with all else that Strata
 // has written and does not want.
 func (d *Dependent) Applied(live *unstructured.Unstructured, keys Keys) *unstructured.Unstructured {
-	applied := d.Object.DeepCopy()
+	applied := d.Manifest().DeepCopy()
 	if origin := keys.originOf(live); d.NotesOrigin && origin != "" {
 		setAnnotation(applied, keys.CreatedFor, origin)
 	}

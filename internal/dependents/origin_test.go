@@ -45,7 +45,7 @@ func TestOrigin(t *testing.T) {
 		"nobody's":             {reason: "there is nothing to forget", notes: true, keys: originKeys, live: namespaceWith("", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &Dependent{Object: namespaceWith("base", ""), NotesOrigin: tc.notes}
+			d := &Dependent{Object: ContentOf(namespaceWith("base", "")), NotesOrigin: tc.notes}
 			var got *unstructured.Unstructured
 			if tc.live == nil {
 				got = d.Created("base", tc.keys)
@@ -58,7 +58,7 @@ func TestOrigin(t *testing.T) {
 			if origin := got.GetAnnotations()["created-for"]; origin != tc.want {
 				t.Errorf("%s: got %q, want %q", tc.reason, origin, tc.want)
 			}
-			if diff := cmp.Diff(namespaceWith("base", ""), d.Object); diff != "" {
+			if diff := cmp.Diff(namespaceWith("base", ""), d.Manifest()); diff != "" {
 				t.Errorf("what is wanted was changed:\n%s", diff)
 			}
 		})

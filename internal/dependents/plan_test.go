@@ -120,7 +120,7 @@ func want(id objects.ID, changes ...func(*Dependent)) Dependent {
 // saying wants a value in the data of an object.
 func saying(key, value string) func(*Dependent) {
 	return func(d *Dependent) {
-		d.Object = &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{key: value}}}
+		d.Object = ContentOf(&unstructured.Unstructured{Object: map[string]any{"data": map[string]any{key: value}}})
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *simulation) relist() {
 		if id == releaseID("d") && chance(s.T, 50, "depends") {
 			d.DependsOn = []objects.ID{c}
 		}
-		d.Object = object(id, ownedBy(owner))
+		d.Object = ContentOf(object(id, ownedBy(owner)))
 		s.lists[owner] = append(s.lists[owner], d)
 	}
 	s.note("lists: base %v, other %v", s.lists["base"], s.lists["other"])

@@ -140,7 +140,8 @@ func (p *planner) isCurrent(d *Dependent, entry Entry, live *unstructured.Unstru
 	}
 	// A kind without a generation does not say what has changed. Its status changes as
 	// others do their work, which is nothing to write for.
-	return live.GetResourceVersion() == entry.ResourceVersion || d.Object != nil && objects.Holds(live.Object, d.Object.Object)
+	content, written := d.Object.Get()
+	return live.GetResourceVersion() == entry.ResourceVersion || written && objects.Holds(live.Object, content.Object)
 }
 
 // planWrite decides whether an object that differs may be written now.

@@ -47,7 +47,8 @@ func (f *future) recognise(layer *v1alpha1.AddonsLayer, content Content) (*v1alp
 			continue
 		}
 		entry := &known.Status.Resources[at]
-		if live := f.objects[d.ID]; live != nil && entry.Digest != "" && (d.Confidential || digests.IsSecret(d.Object)) && holds(live, d.Object) {
+		obj, written := d.Object.Get()
+		if live := f.objects[d.ID]; written && live != nil && entry.Digest != "" && (d.Confidential || digests.IsSecret(obj)) && holds(live, obj) {
 			entry.Digest = d.Digest
 		}
 		if entry.Digest == d.Digest {

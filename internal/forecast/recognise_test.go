@@ -49,8 +49,8 @@ func keyed(t *testing.T, secret string) *platform {
 	}
 	for i := range resources {
 		for _, d := range wanted {
-			if d.ID == resources[i].ID && digests.IsSecret(d.Object) {
-				resources[i].Digest = key.OfObject(d.Object, false)
+			if d.ID == resources[i].ID && digests.IsSecret(d.Manifest()) {
+				resources[i].Digest = key.OfObject(d.Manifest(), false)
 			}
 		}
 	}

@@ -21,16 +21,18 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/hostplans"
 	"github.com/strata-project/strata/internal/hosts"
+	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/observe"
 	"github.com/strata-project/strata/internal/printable"
@@ -77,10 +79,15 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its watch.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("hostcluster").
-		For(&v1alpha1.HostCluster{}, builder.WithPredicates(looked)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(r.Concurrent, 1)}).
-		Complete(r)
+	of := client.Object(&v1alpha1.HostCluster{})
+	c, err := looks.NewController("hostcluster", mgr, of, controller.Options{Reconciler: r, MaxConcurrentReconciles: max(r.Concurrent, 1)})
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.Kind(mgr.GetCache(), of, &handler.EnqueueRequestForObject{}, looked)); err != nil {
+		return fmt.Errorf("cannot watch HostClusters: %w", err)
+	}
+	return nil
 }
 
 // keeper is one look at one HostCluster, and what is done then.

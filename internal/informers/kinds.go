@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/heldacts"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -392,7 +393,8 @@ var (
 	definitionVersion     = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// Strip removes what is large and never looked at. A reflector may call it twice for an
+// Strip removes what is large and never looked at. Of managedFields it leaves who has which
+// act of people, on typed objects that have any: on those of Strata's own kinds. A reflector may call it twice for an
 // object, whose maps other objects have in common then: what is not there is not removed,
 // since that would be a write to a map that others read.
 func Strip(in any) (any, error) {
@@ -402,7 +404,7 @@ func Strip(in any) (any, error) {
 	}
 	u, isUnstructured := in.(*unstructured.Unstructured)
 	if !isUnstructured {
-		obj.SetManagedFields(nil)
+		obj.SetManagedFields(heldacts.Trimmed(obj.GetAnnotations(), obj.GetManagedFields()))
 	} else {
 		removeField(u.Object, "metadata", "managedFields")
 	}

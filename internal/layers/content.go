@@ -90,7 +90,7 @@ func contentOf(
 	}
 	if manifest.Ensured {
 		return dependents.Dependent{
-			ID: id, Object: obj, Digest: digests.Key{}.OfObject(obj, false), Stage: kinds.StageOf(id.GroupKind()), Assess: objects.AssessExistence,
+			ID: id, Object: dependents.ContentOf(obj), Digest: digests.Key{}.OfObject(obj, false), Stage: kinds.StageOf(id.GroupKind()), Assess: objects.AssessExistence,
 			Mode: dependents.ModeCreateOnce, Shared: true, Origin: manifest.File,
 		}, nil
 	}
@@ -101,7 +101,7 @@ func contentOf(
 	}
 	setMarks(manifest, obj, layer)
 	dependent := dependents.Dependent{
-		ID: id, Object: obj, Stage: kinds.StageOf(id.GroupKind()), Assess: kinds.AssessOf(obj), Origin: manifest.File,
+		ID: id, Object: dependents.ContentOf(obj), Stage: kinds.StageOf(id.GroupKind()), Assess: kinds.AssessOf(obj), Origin: manifest.File,
 		Confidential: manifest.Confidential, Decrypted: manifest.Decrypted,
 		Detached: kinds.StageOf(id.GroupKind()) == kinds.StageCustom, NotesOrigin: kinds.TakesAlong(id.GroupKind()),
 	}
@@ -298,10 +298,11 @@ func timeoutOf(layer *v1alpha1.AddonsLayer, interval time.Duration, wanted []dep
 	}
 	longest := interval
 	for _, d := range wanted {
-		if !objects.IsReleaseKind(d.ID.GroupKind()) {
+		release, written := d.Object.Get()
+		if !written || !objects.IsReleaseKind(d.ID.GroupKind()) {
 			continue
 		}
-		longest = max(longest, dependents.TimeoutOf(d.Object)+time.Minute)
+		longest = max(longest, dependents.TimeoutOf(release)+time.Minute)
 	}
 	return longest
 }

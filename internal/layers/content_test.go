@@ -40,13 +40,13 @@ func TestContentOwns(t *testing.T) {
 	m.Object.SetLabels(map[string]string{"team": "x", v1alpha1.OrphanedLabel: "forged", v1alpha1.LayerLabel: "other"})
 	before := m.Object.DeepCopy()
 	got := contentOne(t, m)
-	if diff := cmp.Diff(map[string]string{"team": "x", v1alpha1.LayerLabel: "base"}, got.Object.GetLabels()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"team": "x", v1alpha1.LayerLabel: "base"}, got.Manifest().GetLabels()); diff != "" {
 		t.Errorf("the label of the layer is set and no other mark is applied (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, m.Object); diff != "" {
 		t.Errorf("the shared manifest is changed:\n%s", diff)
 	}
-	got.Object, got.Digest = nil, ""
+	got.Object, got.Digest = dependents.Content{}, ""
 	want := dependents.Dependent{ID: releaseID("a"), Stage: kinds.StageRelease, Assess: objects.AssessCondition, Exclusive: "default/a", Origin: "base/a.yaml"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -85,7 +85,7 @@ func TestContentIsWatchedByFlux(t *testing.T) {
 			if asFlux && expected == "Enabled" {
 				expected = ""
 			}
-			if is := got.Object.GetLabels()[kinds.WatchLabel]; is != expected {
+			if is := got.Manifest().GetLabels()[kinds.WatchLabel]; is != expected {
 				t.Errorf("as Flux has it %v: %s has the label %q, want %q", asFlux, got.ID, is, expected)
 			}
 		}
@@ -140,7 +140,7 @@ func TestContentDependsOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			left, _, _ := unstructured.NestedFieldNoCopy(content[2].Object.Object, "spec", "dependsOn")
+			left, _, _ := unstructured.NestedFieldNoCopy(content[2].Manifest().Object, "spec", "dependsOn")
 			if diff := cmp.Diff(tc.taken, content[2].DependsOn); diff != "" {
 				t.Errorf("%s; taken (-want +got):\n%s", tc.reason, diff)
 			}
@@ -193,7 +193,7 @@ func TestContentVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _, _ := unstructured.NestedFieldNoCopy(content[0].Object.Object, "spec", "values")
+			got, _, _ := unstructured.NestedFieldNoCopy(content[0].Manifest().Object, "spec", "values")
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

@@ -63,6 +63,9 @@ func decideLayer(o Observation) Decision {
 	if err != nil {
 		return decideBlocked(o, contentProblem(err))
 	}
+	if problem := CheckInventory(o.Layer, wanted, o.inventory()); problem != nil {
+		return decideBlocked(o, contentBlocked(problem))
+	}
 	consume, allowed, blocked := emptyGuard(o)
 	if blocked != nil {
 		return decideBlocked(o, blocked)
@@ -156,7 +159,8 @@ func (o Observation) deployedContent() []dependents.Dependent {
 		return nil
 	}
 	return slices.DeleteFunc(content, func(d dependents.Dependent) bool {
-		return o.Unserved[objects.ServedVersion{Cluster: d.ID.Cluster, GroupVersionKind: d.Object.GroupVersionKind()}]
+		object, written := d.Object.Get()
+		return written && o.Unserved[objects.ServedVersion{Cluster: d.ID.Cluster, GroupVersionKind: object.GroupVersionKind()}]
 	})
 }
 

@@ -354,7 +354,7 @@ func TestDecideWhileWaiting(t *testing.T) {
 		},
 	})
 	decision, _, _ := decide(t, observation(running, changed, lives(live("a", drifted), live("c")), func(o *Observation) { o.Deployed = deployedDir }))
-	if got := decision.Plan.Of(dependents.VerbWrite)[0].Wanted.Object.Object["spec"]; got.(map[string]any)["chart"] != nil {
+	if got := decision.Plan.Of(dependents.VerbWrite)[0].Wanted.Manifest().Object["spec"]; got.(map[string]any)["chart"] != nil {
 		t.Errorf("new content is written while the layer waits: %v", got)
 	}
 }

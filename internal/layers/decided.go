@@ -44,7 +44,7 @@ type judged struct {
 
 // Decided returns the value of DecidedAnnotation that goes with the status of a
 // layer; empty where it needs none.
-func Decided(layer *v1alpha1.AddonsLayer) string {
+func Decided(layer *v1alpha1.AddonsLayer, seal decisions.Seal) string {
 	var d ruled
 	if back := layer.Status.Rollback; back != nil {
 		if entry, found := findEntry(layer.Status.History, back.To); found {
@@ -55,14 +55,18 @@ func Decided(layer *v1alpha1.AddonsLayer) string {
 	if attempt := layer.Status.Attempt; attempt != nil && (attempt.Refused || len(attempt.Allowed) > 0) {
 		d.Attempt = &judged{Version: attempt.Version, Digest: attempt.Digest, Allowed: attempt.Allowed, Refused: attempt.Refused}
 	}
-	return decisions.Text(d)
+	return decisions.Text(d, layer, v1alpha1.AddonsLayerKind, seal)
 }
 
 // Trusted returns a layer whose status says of roll-backs, opened guards and refused
 // objects what was decided, whatever somebody else has written there: the layer
-// itself where it does.
-func Trusted(layer *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
-	d := decisions.Read[ruled](layer)
+// itself where it does. One that was restored from a backup stays where it had gone back to,
+// and no guard of it is open.
+func Trusted(layer *v1alpha1.AddonsLayer, seal decisions.Seal) *v1alpha1.AddonsLayer {
+	d, standing := decisions.Read[ruled](layer, v1alpha1.AddonsLayerKind, seal)
+	if standing != decisions.Whole && d.Attempt != nil {
+		d.Attempt.Allowed = nil
+	}
 	trusted := layer.DeepCopy()
 	trusted.Status.Rollback = nil
 	if d.Rollback != nil && d.Content != nil && d.Content.ID == d.Rollback.To {

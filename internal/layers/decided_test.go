@@ -9,11 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/decisions"
 )
 
 // decidedFor gives a layer the annotation that goes with its status.
 func decidedFor(l *v1alpha1.AddonsLayer) {
-	l.Annotations = map[string]string{v1alpha1.DecidedAnnotation: Decided(l)}
+	l.Annotations = map[string]string{v1alpha1.DecidedAnnotation: Decided(l, decisions.Seal{})}
 }
 
 // What was decided counts, and not what a status says of it: whoever may write the
@@ -80,14 +81,14 @@ func TestTrusted(t *testing.T) {
 			if tc.want != nil {
 				tc.want(want)
 			}
-			got := Trusted(tc.layer)
+			got := Trusted(tc.layer, decisions.Seal{})
 			if diff := cmp.Diff(*want, got.Status); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if (got == tc.layer) != (tc.want == nil) {
 				t.Errorf("%s: the layer is copied without need, or changed", tc.reason)
 			}
-			if again := Trusted(got); again != got {
+			if again := Trusted(got, decisions.Seal{}); again != got {
 				t.Errorf("%s: what is trusted is not", tc.reason)
 			}
 		})

@@ -21,7 +21,7 @@ func (o Observation) content(dir *directories.Directory, version string) ([]depe
 	checks, _ := hooks.ChecksOf(o.Layer) // a gate says what is wrong
 	for i := range wanted {
 		o.rollOut(&wanted[i], checks)
-		if obj := wanted[i].Object; obj != nil && wanted[i].Digest != "" && (wanted[i].Confidential || digests.IsSecret(obj)) {
+		if obj, written := wanted[i].Object.Get(); written && wanted[i].Digest != "" && (wanted[i].Confidential || digests.IsSecret(obj)) {
 			wanted[i].Digest = o.Settings.DigestKey.OfObject(obj, wanted[i].Confidential)
 		}
 	}

@@ -53,7 +53,7 @@ func guess(status v1alpha1.AddonsLayerStatus, dir func(pin string) *directories.
 			return err.Error(), false
 		}
 		for _, d := range content {
-			if digests.IsSecret(d.Object) {
+			if digests.IsSecret(d.Manifest()) {
 				seen = append(seen, d.Digest)
 			}
 		}
@@ -246,11 +246,11 @@ func TestRollbackNeedsTheKey(t *testing.T) {
 	written := 0
 	for _, action := range Decide(o).Plan.Actions {
 		wanted := action.Wanted
-		if wanted == nil || wanted.Object == nil || !digests.IsSecret(wanted.Object) {
+		if wanted == nil || !digests.IsSecret(wanted.Manifest()) {
 			continue
 		}
 		written++
-		if wanted.Digest != key.OfObject(wanted.Object, false) || wanted.Digest == (digests.Key{}).OfObject(wanted.Object, false) {
+		if wanted.Digest != key.OfObject(wanted.Manifest(), false) || wanted.Digest == (digests.Key{}).OfObject(wanted.Manifest(), false) {
 			t.Errorf("%s of %s has the digest %s", action.Verb, wanted.ID, wanted.Digest)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/decisions"
 	"github.com/strata-project/strata/test/forged"
 )
 
@@ -35,14 +36,14 @@ func TestForgedStatusBringsNothingAbout(t *testing.T) {
 	brings := 0
 	rapid.Check(t, func(r *rapid.T) {
 		o := drawObservation(r)
-		o.Layer = Trusted(o.Layer)
+		o.Layer = Trusted(o.Layer, decisions.Seal{})
 		honest := decisionsOf(Decide(o))
 		brings += len(honest)
 		for _, forgery := range forged.Each(t, v1alpha1.AddonsLayerKind, o.Layer.Status, copied) {
 			changed := o
 			stored := o.Layer.DeepCopy()
 			stored.Status = forgery.Status
-			changed.Layer = Trusted(stored)
+			changed.Layer = Trusted(stored, decisions.Seal{})
 			for _, done := range decisionsOf(Decide(changed)) {
 				if !slices.Contains(honest, done) {
 					r.Fatalf("%s: %s, and not only %v", forgery.Name, done, honest)

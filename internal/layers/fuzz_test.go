@@ -266,13 +266,13 @@ func FuzzContent(f *testing.F) {
 			return
 		}
 		d := got[slices.IndexFunc(got, func(d dependents.Dependent) bool { return d.ID == releaseID("a") })]
-		if labels := d.Object.GetLabels(); labels[v1alpha1.LayerLabel] != "base" || labels[v1alpha1.OrphanedLabel] != "" {
+		if labels := d.Manifest().GetLabels(); labels[v1alpha1.LayerLabel] != "base" || labels[v1alpha1.OrphanedLabel] != "" {
 			t.Fatalf("labelled %v", labels)
 		}
 		if name := d.Exclusive[strings.LastIndex(d.Exclusive, "/")+1:]; len(name) > 53 || d.Digest == "" {
 			t.Fatalf("stands for %q, digest %q", d.Exclusive, d.Digest)
 		}
-		if values, _, err := unstructured.NestedString(d.Object.Object, "spec", "values", "kraanVersion"); versioned && (err != nil || values != "1.0.0") {
+		if values, _, err := unstructured.NestedString(d.Manifest().Object, "spec", "values", "kraanVersion"); versioned && (err != nil || values != "1.0.0") {
 			t.Fatalf("the version is %q: %v", values, err)
 		}
 		if timeout := timeoutOf(layer(), 90, got); timeout < dependents.TimeoutOf(&unstructured.Unstructured{}) {

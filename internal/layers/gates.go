@@ -65,8 +65,14 @@ func wordsGate(o Observation) *Blocked {
 	return &Blocked{State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonInvalidSpec, Stalled: true, Message: old}
 }
 
+// errUnread says of a directory that was not read, and of which nothing else is known.
+var errUnread = errors.New("what the layer lists was not read")
+
 // directoryGate wants a directory that can be read.
 func directoryGate(o Observation) *Blocked {
+	if o.Directory == nil && o.DirectoryError == nil {
+		o.DirectoryError = errUnread
+	}
 	if o.DirectoryError == nil {
 		return nil
 	}

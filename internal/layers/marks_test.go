@@ -36,7 +36,7 @@ func TestDirectorySaysNothingForStrata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := wanted[0].Object
+	got := wanted[0].Manifest()
 	if diff := cmp.Diff(map[string]string{v1alpha1.LayerLabel: "base", "team": "a"}, got.GetLabels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
@@ -70,7 +70,7 @@ func TestDirectorySaysNoWordOfStratas(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", word.Key, err)
 		}
-		got := wanted[0].Object
+		got, _ := wanted[0].Object.Get()
 		says := got.GetLabels()[word.Key] == "forged" || got.GetAnnotations()[word.Key] == "forged" || slices.Contains(got.GetFinalizers(), word.Key)
 		if says != (word.By == reserved.People) {
 			t.Errorf("%s %s is said: %t", word.Sort, word.Key, says)
@@ -99,7 +99,8 @@ func TestWhatPlaceSaysStays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(wanted[0].Object.GetAnnotations()))); diff != "" {
+		got, _ := wanted[0].Object.Get()
+		if diff := cmp.Diff(tc.want, slices.Sorted(maps.Keys(got.GetAnnotations()))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/decisions"
 )
 
 // What the annotation says counts, and nothing that the status says beyond it.
@@ -32,12 +33,12 @@ func TestTrusted(t *testing.T) {
 		status     v1alpha1.PlatformStatus
 		want       v1alpha1.PlatformStatus
 	}{
-		"both agree":               {Decided(decided), decided, decided},
-		"a stage that is over":     {Decided(decided), v1alpha1.PlatformStatus{Rollout: rollout(func(r *v1alpha1.RolloutProgress) { r.Passed = []string{"dev", "prod"} }), Lock: decided.Lock}, decided},
-		"a stage that went back":   {Decided(decided), v1alpha1.PlatformStatus{Rollout: rollout(func(r *v1alpha1.RolloutProgress) { r.RolledBack = "dev" }), Lock: decided.Lock}, decided},
-		"an earlier beginning":     {Decided(decided), v1alpha1.PlatformStatus{Rollout: rollout(func(r *v1alpha1.RolloutProgress) { r.Since = metav1.NewTime(began.Add(-time.Hour)) }), Lock: decided.Lock}, decided},
-		"another version":          {Decided(decided), v1alpha1.PlatformStatus{Rollout: decided.Rollout, Lock: lock("2.0.0", "it is picked")}, bare},
-		"nothing":                  {Decided(decided), v1alpha1.PlatformStatus{}, bare},
+		"both agree":               {Decided(&v1alpha1.Platform{}, decided, decisions.Seal{}), decided, decided},
+		"a stage that is over":     {Decided(&v1alpha1.Platform{}, decided, decisions.Seal{}), v1alpha1.PlatformStatus{Rollout: rollout(func(r *v1alpha1.RolloutProgress) { r.Passed = []string{"dev", "prod"} }), Lock: decided.Lock}, decided},
+		"a stage that went back":   {Decided(&v1alpha1.Platform{}, decided, decisions.Seal{}), v1alpha1.PlatformStatus{Rollout: rollout(func(r *v1alpha1.RolloutProgress) { r.RolledBack = "dev" }), Lock: decided.Lock}, decided},
+		"an earlier beginning":     {Decided(&v1alpha1.Platform{}, decided, decisions.Seal{}), v1alpha1.PlatformStatus{Rollout: rollout(func(r *v1alpha1.RolloutProgress) { r.Since = metav1.NewTime(began.Add(-time.Hour)) }), Lock: decided.Lock}, decided},
+		"another version":          {Decided(&v1alpha1.Platform{}, decided, decisions.Seal{}), v1alpha1.PlatformStatus{Rollout: decided.Rollout, Lock: lock("2.0.0", "it is picked")}, bare},
+		"nothing":                  {Decided(&v1alpha1.Platform{}, decided, decisions.Seal{}), v1alpha1.PlatformStatus{}, bare},
 		"nothing decided":          {"", decided, v1alpha1.PlatformStatus{}},
 		"what nobody understands":  {"{", decided, v1alpha1.PlatformStatus{}},
 		"what has another meaning": {`{"rollout":"1.1.0"}`, decided, v1alpha1.PlatformStatus{}},
@@ -49,7 +50,7 @@ func TestTrusted(t *testing.T) {
 				platform.Annotations = map[string]string{v1alpha1.DecidedAnnotation: tc.annotation}
 			}
 			before := platform.DeepCopy()
-			if diff := cmp.Diff(tc.want, Trusted(platform).Status); diff != "" {
+			if diff := cmp.Diff(tc.want, Trusted(platform, decisions.Seal{}).Status); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(before, platform); diff != "" {
@@ -57,7 +58,7 @@ func TestTrusted(t *testing.T) {
 			}
 		})
 	}
-	if text := Decided(v1alpha1.PlatformStatus{Version: "1.1.0"}); text != "" {
+	if text := Decided(&v1alpha1.Platform{}, v1alpha1.PlatformStatus{Version: "1.1.0"}, decisions.Seal{}); text != "" {
 		t.Errorf("nothing decided is %s", text)
 	}
 }

@@ -5,6 +5,9 @@ package platforms
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -51,7 +54,7 @@ func (d *decider) rolloutInput() (rollout.Input, bool) {
 	}
 	if last := d.Platform.Status.Rollout; last != nil && last.Target == d.goal() {
 		in.Since = last.Since.Time
-		in.Progress = rollout.Progress{Target: last.Target, Passed: last.Passed, RolledBack: last.RolledBack}
+		in.Progress = rollout.Progress{Target: last.Target, Passed: d.passed(last.Passed), RolledBack: last.RolledBack}
 	}
 	ok := true
 	wrong := func(field string, err error) {
@@ -70,7 +73,9 @@ func (d *decider) rolloutInput() (rollout.Input, bool) {
 			selector = labels.Nothing()
 		}
 		selectors = append(selectors, selector)
-		in.Stages = append(in.Stages, stageFrom(stage))
+		from := stageFrom(stage)
+		from.Asks = d.asks(stage)
+		in.Stages = append(in.Stages, from)
 	}
 	in.MaxUnavailable = spec.Rollout.MaxUnavailable
 	if errs := rollout.ValidateStages([]rollout.Stage{{Name: "rest", MaxUnavailable: in.MaxUnavailable}}); len(errs) > 0 {
@@ -122,6 +127,51 @@ func stageFrom(spec v1alpha1.RolloutStage) rollout.Stage {
 	return stage
 }
 
+// selectorOf identifies the selector of a stage of this very platform, short enough to be
+// typed. An approval of before is for another one after the selector has changed, and after
+// the platform was restored from a backup.
+func selectorOf(platform *v1alpha1.Platform, stage v1alpha1.RolloutStage) string {
+	text, err := json.Marshal(stage.Selector)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(append([]byte(platform.UID+"\n"), text...))
+	return hex.EncodeToString(sum[:4])
+}
+
+// asks returns what approves a stage for the version that is rolled out: STAGE@VERSION, and
+// with its selector where that was approved for another one.
+func (d *decider) asks(stage v1alpha1.RolloutStage) string {
+	value, selector := rollout.ApprovalFor(stage.Name, d.goal()), selectorOf(d.Platform, stage)
+	for _, seen := range d.Platform.Status.Approvals {
+		if seen.Approval == value && seen.Selector != "" && seen.Selector != selector {
+			return value + "#" + selector
+		}
+	}
+	return value
+}
+
+// passed returns the stages that are over: those that were, but for such whose approval was
+// for another selector.
+func (d *decider) passed(last []string) []string {
+	return slices.DeleteFunc(slices.Clone(last), func(name string) bool {
+		return slices.ContainsFunc(d.Platform.Spec.Rollout.Stages, func(stage v1alpha1.RolloutStage) bool {
+			ask := d.asks(stage)
+			return stage.Name == name && stage.Approval && ask != rollout.ApprovalFor(name, d.goal()) && !approvedOf(d.Platform)[ask]
+		})
+	})
+}
+
+// sayingsOf reads an annotation that says something of approvals: of each by its value, as a
+// JSON object, or one thing of all that are new.
+func sayingsOf(text string) func(approval string) string {
+	each := map[string]string{}
+	if strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &each) == nil {
+		return func(approval string) string { return each[approval] }
+	}
+	return func(string) string { return text }
+}
+
 // approvedOf returns what somebody has approved.
 func approvedOf(platform *v1alpha1.Platform) map[string]bool {
 	approved := map[string]bool{}
@@ -167,7 +217,7 @@ func (d *decider) progress() {
 }
 
 // mostApprovals bounds how many approvals a status remembers.
-const mostApprovals = 10
+const mostApprovals = 40
 
 // approvals remembers which stages of the roll-out are approved, and who says to have done
 // that, the last first.
@@ -177,16 +227,22 @@ func (d *decider) approvals() {
 	if d.target == "" {
 		return
 	}
+	by, reason := sayingsOf(d.Platform.Annotations[v1alpha1.ApprovedByAnnotation]), sayingsOf(d.Platform.Annotations[v1alpha1.ApproveReasonAnnotation])
 	for _, stage := range d.Platform.Spec.Rollout.Stages {
-		value := rollout.ApprovalFor(stage.Name, d.goal())
-		known := slices.ContainsFunc(status.Approvals, func(a v1alpha1.StageApproval) bool { return a.Approval == value })
-		if !stage.Approval || !approved[value] || known {
+		value, selector := d.asks(stage), selectorOf(d.Platform, stage)
+		at := slices.IndexFunc(status.Approvals, func(a v1alpha1.StageApproval) bool { return a.Approval == value })
+		switch {
+		case !stage.Approval || !approved[value] || at >= 0 && status.Approvals[at].Selector != "":
 			continue
+		case at >= 0: // it was seen before anything was said of selectors
+			status.Approvals[at].Selector = selector
+		default:
+			status.Approvals = slices.Insert(status.Approvals, 0, v1alpha1.StageApproval{
+				Approval: value, Selector: selector, By: cut(by(value), maxLabel), Reason: cut(reason(value), maxReason),
+				Seen: metav1.NewTime(d.Now.UTC().Truncate(time.Second)),
+			})
 		}
-		status.Approvals = slices.Insert(status.Approvals, 0, v1alpha1.StageApproval{
-			Approval: value, By: cut(d.Platform.Annotations[v1alpha1.ApprovedByAnnotation], maxLabel),
-			Reason: cut(d.Platform.Annotations[v1alpha1.ApproveReasonAnnotation], maxReason), Seen: metav1.NewTime(d.Now.UTC().Truncate(time.Second)),
-		})
+		d.decision.StatusFirst = true // what it covers is noted before anything follows from it
 	}
 	status.Approvals = status.Approvals[:min(len(status.Approvals), mostApprovals)]
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/strata-project/strata/internal/decisions"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -20,8 +22,8 @@ const ProgressLag = 2 * time.Second
 // and layers get on. A cluster that fails or answers no more, a stage that ends, a version
 // and whatever was decided are no matter of progress, and neither is a condition that
 // becomes another one.
-func OnlyProgress(platform *v1alpha1.Platform, decision Decision) bool {
-	return !decision.Gone && platform.Annotations[v1alpha1.DecidedAnnotation] == Decided(decision.Status) &&
+func OnlyProgress(platform *v1alpha1.Platform, decision Decision, seal decisions.Seal) bool {
+	return !decision.Gone && platform.Annotations[v1alpha1.DecidedAnnotation] == Decided(platform, decision.Status, seal) &&
 		!equality.Semantic.DeepEqual(platform.Status, decision.Status) &&
 		equality.Semantic.DeepEqual(settled(platform.Status), settled(decision.Status))
 }

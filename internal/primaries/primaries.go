@@ -204,7 +204,7 @@ func (l Look) dependent(object Object, identities map[string]objects.ID) depende
 	labels[l.Keys.Owner] = l.Owner
 	labelled.SetLabels(labels)
 	made := dependents.Dependent{
-		ID: id, Object: labelled, Digest: l.DigestKey.OfObject(labelled, object.Confidential), Confidential: object.Confidential,
+		ID: id, Object: dependents.ContentOf(labelled), Digest: l.DigestKey.OfObject(labelled, object.Confidential), Confidential: object.Confidential,
 		Stage: kinds.StageOf(id.GroupKind()), Detached: true, Mode: object.Mode, Withheld: object.Withheld, Assess: kinds.AssessOf(labelled), Ready: object.Ready,
 		NotesOrigin: kinds.TakesAlong(id.GroupKind()), Origin: object.key(),
 	}

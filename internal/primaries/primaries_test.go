@@ -85,7 +85,7 @@ func (w *world) step() []string {
 			if !slices.ContainsFunc(planned, func(d v1alpha1.Dependent) bool { return primaries.IdentityOf(d) == action.ID }) {
 				panic("what is made is in no status")
 			}
-			live := action.Wanted.Object.DeepCopy()
+			live := action.Wanted.Manifest().DeepCopy()
 			w.uids++
 			live.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
 			if was := w.look.Live[action.ID]; was != nil {

@@ -36,8 +36,10 @@ const (
 	// EncryptionName is the name of the ConfigMap in kube-system that says how all Secrets
 	// of a cluster of hosts are encrypted.
 	EncryptionName = "strata-encryption"
-	// RecordPrefix begins the names of the records of claims.
-	RecordPrefix = "claim."
+	// ClaimRecordPrefix begins the names of the records of claims, and ProviderRecordPrefix
+	// those of the records of providers.
+	ClaimRecordPrefix    = "claim."
+	ProviderRecordPrefix = "provider."
 	// PluginPrefix begins the names of what runs the plug-ins of CapabilityProviders.
 	PluginPrefix = "plugin-"
 
@@ -58,7 +60,8 @@ const (
 	KeptForPlugin   = "what runs the plug-in of a CapabilityProvider"
 	KeptForPlatform = "what Strata has made for a Platform"
 	KeptDiscovered  = "what a ClusterDiscovery has made"
-	KeptRecord      = "what Strata has recorded of a claim"
+	KeptRecord      = "what Strata has recorded of a claim or a provider"
+	KeptSigned      = "Strata's note of what it has signed"
 	KeptCopy        = "a copy that Strata makes for releases of another cluster"
 	KeptRevision    = "what Strata keeps of a deployment"
 	KeptDigestKey   = "the key by which Strata knows Secrets again"
@@ -128,9 +131,15 @@ var entries = []Entry{
 	{Kinds: []schema.GroupKind{configMaps}, Name: SavedName, Keeps: KeptHosts, Readers: readByAll, Namespace: systemNamespace, has: is(SavedName)},
 	{Kinds: []schema.GroupKind{configMaps}, Name: EncryptionName, Keeps: KeptHosts, Readers: readByAll, Namespace: systemNamespace, has: is(EncryptionName)},
 	{
-		Kinds: []schema.GroupKind{records}, Name: RecordPrefix + "UID.NUMBER", Keeps: KeptRecord, Readers: readByAll,
-		Home: true, Controller: true, has: begins(RecordPrefix),
+		Kinds: []schema.GroupKind{records}, Name: ClaimRecordPrefix + "UID.NUMBER", Keeps: KeptRecord, Readers: readByAll,
+		Home: true, Controller: true, has: begins(ClaimRecordPrefix),
 	},
+	{
+		Kinds: []schema.GroupKind{records}, Name: ProviderRecordPrefix + "UID.NUMBER", Keeps: KeptRecord, Readers: readByAll,
+		Home: true, Controller: true, has: begins(ProviderRecordPrefix),
+	},
+	{Kinds: []schema.GroupKind{secrets}, Name: v1alpha1.RecordsName, Keeps: KeptSigned, Readers: readByStrata, has: is(v1alpha1.RecordsName)},
+	{Kinds: []schema.GroupKind{secrets}, Name: v1alpha1.DecisionsSignedName, Keeps: KeptSigned, Readers: readByStrata, has: is(v1alpha1.DecisionsSignedName)},
 	{
 		Kinds: []schema.GroupKind{secrets}, Name: "HOSTCLUSTER" + kubeConfigSuffix, Keeps: KeptForHosts, Readers: readByStrata,
 		Owner: v1alpha1.HostClusterKind, Home: true, has: ends(kubeConfigSuffix),

@@ -189,6 +189,7 @@ func TestNames(t *testing.T) {
 		want   string
 	}{
 		"a record of a claim":         {"it says as whom is acted", of("apps", "ControllerRevision", "strata-system", "claim.4f3c.9"), KeptRecord},
+		"a record of a provider":      {"it says what is run", of("apps", "ControllerRevision", "strata-system", "provider.4f3c.1"), KeptRecord},
 		"of somebody's StatefulSet":   {"in another namespace", of("apps", "ControllerRevision", "shop", "claim.4f3c.9"), ""},
 		"of another name":             {"a StatefulSet's beside the controller", of("apps", "ControllerRevision", "strata-system", "db-6d5f"), ""},
 		"the Lease of hosts":          {"whoever has it leads", of("coordination.k8s.io", "Lease", "strata-system", HostsLease), KeptLease},

@@ -65,6 +65,7 @@ var words = []Word{
 	{Key: v1alpha1.JoinedLabel, Sort: Label, By: Controllers, Keeps: KeptCredential, Only: secrets, Refused: true, On: "what joins a cluster"},
 	{Key: v1alpha1.ClaimLabel, Sort: Label, By: Controllers, Keeps: KeptForClaim, On: "objects, bindings, passwords and records of claims"},
 	{Key: v1alpha1.HostClusterLabel, Sort: Label, By: Controllers, Keeps: KeptForHosts, On: "kubeconfigs of HostClusters"},
+	{Key: v1alpha1.ProviderLabel, Sort: Label, By: Controllers, Keeps: KeptRecord, On: "records of providers"},
 	{Key: v1alpha1.PluginLabel, Sort: Label, By: Controllers, Keeps: KeptForPlugin, On: "what runs the plug-in of a CapabilityProvider"},
 	{Key: v1alpha1.DiscoveryLabel, Sort: Label, By: Controllers, Keeps: KeptDiscovered, On: "RemoteClusters that a ClusterDiscovery has made"},
 	{Key: v1alpha1.PlatformLabel, Sort: Label, By: Controllers, Keeps: KeptForPlatform, On: "layers and bundles of Platforms"},
@@ -89,6 +90,10 @@ var words = []Word{
 	{Key: v1alpha1.HoldsDataAnnotation, Sort: Annotation, By: Controllers, On: "objects of claims that hold data"},
 	{Key: v1alpha1.RotationAnnotation, Sort: Annotation, By: Controllers, On: "bindings of claims"},
 	{Key: v1alpha1.PluginAnnotation, Sort: Annotation, By: Controllers, On: "what runs the plug-in of a CapabilityProvider"},
+	{Key: v1alpha1.RecordMACAnnotation, Sort: Annotation, By: Controllers, Keeps: KeptRecord, On: "records of claims and providers"},
+	{Key: v1alpha1.SignRecordsAnnotation, Sort: Annotation, By: Controllers, Keeps: KeptSigned, On: "the note that records are signed"},
+	{Key: v1alpha1.HostClusterIDAnnotation, Sort: Annotation, By: Controllers, On: "kubeconfigs of HostClusters"},
+	{Key: v1alpha1.HostClusterVersionAnnotation, Sort: Annotation, By: Controllers, On: "the same"},
 	{Key: v1alpha1.UpgradingAnnotation, Sort: Annotation, By: Controllers, On: "Nodes that are upgraded"},
 	{Key: v1alpha1.DiscoveredUIDAnnotation, Sort: Annotation, By: Controllers, On: "RemoteClusters that a ClusterDiscovery has made"},
 	{Key: v1alpha1.DiscoveredLabelsAnnotation, Sort: Annotation, By: Controllers, On: "the same"},
@@ -107,6 +112,8 @@ var words = []Word{
 	{Key: v1alpha1.OutsideFinalizer, Sort: Finalizer, By: Controllers, On: "CapabilityClaims with something outside of clusters"},
 
 	{Key: v1alpha1.RevisionType, Sort: Type, By: Controllers, Keeps: KeptRevision, Only: secrets, Refused: true, On: "kept deployments"},
+	{Key: v1alpha1.RecordsType, Sort: Type, By: Controllers, Keeps: KeptSigned, Only: secrets, Refused: true, On: "the note that records are signed"},
+	{Key: v1alpha1.DecisionsSignedType, Sort: Type, By: Controllers, Keeps: KeptSigned, Only: secrets, Refused: true, On: "the note that decisions are signed"},
 	{Key: v1alpha1.DigestKeyType, Sort: Type, By: Controllers, Keeps: KeptDigestKey, Only: secrets, Refused: true, On: "the key of digests"},
 
 	{Key: v1alpha1.HoldAnnotation, Sort: Annotation, By: People, On: "layers"},

@@ -175,7 +175,7 @@ func (g *group) soaked() time.Time {
 // needsApproval tells whether somebody must approve the stage who has not. One
 // that has nothing to move needs none.
 func (g *group) needsApproval(in Input) bool {
-	return g.Approval && !in.Approved[ApprovalFor(g.Name, in.Target)] &&
+	return g.Approval && !in.Approved[g.asks(in.Target)] &&
 		slices.ContainsFunc(g.members, func(m member) bool {
 			return m.standing != unfit && (m.Moving != "" || m.Current != in.Target)
 		})
@@ -187,7 +187,7 @@ func (g *group) progress(in Input) StageProgress {
 		Failed: g.counts[failed], Unhealthy: g.counts[unhealthy], Stuck: g.counts[stuck], Unreachable: g.counts[unreachable], Unfit: g.counts[unfit],
 	}
 	if g.needsApproval(in) {
-		progress.Approval = ApprovalFor(g.Name, in.Target)
+		progress.Approval = g.asks(in.Target)
 	}
 	if g.Soak > 0 {
 		progress.Soaked = g.soaked()

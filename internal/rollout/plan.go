@@ -206,7 +206,7 @@ func (p *plan) findCurrent() string {
 		}
 		// One that was not approved because it had nothing to move is not noted: it
 		// is asked about again should that change.
-		if !g.Approval || p.Approved[ApprovalFor(g.Name, p.Target)] {
+		if !g.Approval || p.Approved[g.asks(p.Target)] {
 			p.passed = append(slices.Clone(p.passed), g.Name)
 		}
 	}
@@ -218,7 +218,7 @@ func (p *plan) heldUp(g *group) string {
 	soaked := g.soaked()
 	switch {
 	case g.needsApproval(p.Input):
-		return fmt.Sprintf("stage %s waits for approval: %s", g.Name, ApprovalFor(g.Name, p.Target))
+		return fmt.Sprintf("stage %s waits for approval: %s", g.Name, g.asks(p.Target))
 	case g.counts[moving] > 0:
 		return fmt.Sprintf("%d clusters of stage %s are moving, and %d may at a time", g.counts[moving], g.Name, g.unavailable(len(g.members)))
 	case g.missing() > g.failures(len(g.members)):

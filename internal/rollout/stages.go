@@ -4,6 +4,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"time"
@@ -26,7 +27,12 @@ type Stage struct {
 	MaxFailures *intstr.IntOrString
 	// Approval is true where nothing of the stage begins before somebody approves.
 	Approval bool
+	// Asks is what approves the stage; empty for what ApprovalFor returns.
+	Asks string
 }
+
+// asks returns what approves the stage for a version.
+func (s Stage) asks(version string) string { return cmp.Or(s.Asks, ApprovalFor(s.Name, version)) }
 
 // Rest is the name of the stage after all others, which holds the clusters that
 // none of them has. No stage of a specification can be named so.

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/decisions"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/layers"
 )
@@ -195,7 +196,7 @@ func consume(ctx context.Context, h Hands, o *layers.Observation, keys []string)
 	for _, key := range keys {
 		values[key] = ""
 	}
-	if decided := layers.Decided(o.Layer); decided != o.Layer.Annotations[v1alpha1.DecidedAnnotation] {
+	if decided := layers.Decided(o.Layer, decisions.Seal{Key: o.Settings.DigestKey}); decided != o.Layer.Annotations[v1alpha1.DecidedAnnotation] {
 		values[v1alpha1.DecidedAnnotation] = decided
 	}
 	if len(values) == 0 {

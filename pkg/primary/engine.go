@@ -37,6 +37,7 @@ import (
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/keeping"
+	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/ownwrites"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -118,13 +119,13 @@ func (e *engine[P]) setup() error {
 	if err != nil {
 		return fmt.Errorf("cannot index %s: %w", e.gvk.Kind, err)
 	}
-	c, err := controller.New(strings.ToLower(e.gvk.Kind), e.mgr, controller.Options{
+	c, err := looks.NewController(strings.ToLower(e.gvk.Kind), e.mgr, e.kind.New(), controller.Options{
 		Reconciler:              reconcile.Func(e.look),
 		MaxConcurrentReconciles: max(e.kind.Concurrent, 1),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minRetry, maxRetry),
 	})
 	if err != nil {
-		return fmt.Errorf("cannot make a controller: %w", err)
+		return err
 	}
 	recent := ownwrites.NewObjects()
 	e.objects = e.newObjects(c, own, recent, e.ownerOf)

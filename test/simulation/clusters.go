@@ -213,7 +213,7 @@ func (k *keeper) writeCopy(action dependents.Action) dependents.Result {
 	key := keyOf(action.ID)
 	var live *unstructured.Unstructured
 	err := k.write(key, func() error {
-		wanted := action.Wanted.Object
+		wanted := action.Wanted.Manifest()
 		k.judgeCopy(wanted)
 		live = k.cluster.release(key)
 		switch {

@@ -193,7 +193,7 @@ func suspend(r *unstructured.Unstructured, yes bool) {
 // apply creates an object, or claims it and applies it: two writes, between
 // which anything may happen.
 func (e *executor) apply(store *cluster, owner string, action dependents.Action) (*unstructured.Unstructured, error) {
-	name, wanted := keyOf(action.ID), action.Wanted.Object
+	name, wanted := keyOf(action.ID), action.Wanted.Manifest()
 	live := store.release(name)
 	defer func() { e.applied(action, store.release(name)) }()
 	if action.Wanted.Shared {
@@ -253,7 +253,7 @@ func (e *executor) apply(store *cluster, owner string, action dependents.Action)
 
 // applied remembers which value an object has had that is ready by being there.
 func (e *executor) applied(action dependents.Action, live *unstructured.Unstructured) {
-	value := valueOf(action.Wanted.Object, "value")
+	value := valueOf(action.Wanted.Manifest(), "value")
 	if action.ID.GroupKind() == kinds.HelmReleaseKind || live == nil || valueOf(live, "value") != value {
 		return
 	}

@@ -22,8 +22,8 @@ func (h *hands) judgeGates(action dependents.Action) {
 	if !listed.readable || i < 0 {
 		h.violated("gates", "%s is applied although layer %s does not list it", name, v.own.Name)
 	}
-	if f := listed.files[i]; f.value != valueOf(action.Wanted.Object, "value") {
-		h.violated("converges", "%s is applied with value %d, not %d of revision %s", name, valueOf(action.Wanted.Object, "value"), f.value, listed.revision)
+	if f := listed.files[i]; f.value != valueOf(action.Wanted.Manifest(), "value") {
+		h.violated("converges", "%s is applied with value %d, not %d of revision %s", name, valueOf(action.Wanted.Manifest(), "value"), f.value, listed.revision)
 	}
 	if cluster := clusterOf(v.own); cluster != "" && v.remotes[cluster] == nil {
 		h.violated("gates", "%s is applied although there is no RemoteCluster %s", name, cluster)

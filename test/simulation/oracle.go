@@ -320,7 +320,7 @@ func (h *hands) goesBack() bool {
 // before may always be repaired; anything else wants its gates open.
 func (h *hands) judgeWrite(action dependents.Action, key written) {
 	v := h.view
-	content := fmt.Sprint(action.Wanted.Object.Object["spec"], action.Wanted.Object.Object["data"])
+	content := fmt.Sprint(action.Wanted.Manifest().Object["spec"], action.Wanted.Manifest().Object["data"])
 	repair := h.evidence.content[key] == content || h.evidence.deployed[key] == content
 	if !repair && !h.goesBack() {
 		h.judgeGates(action)

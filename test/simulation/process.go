@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/decisions"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
@@ -208,7 +209,7 @@ func (p *process) reconcile(name string, pause func()) (time.Duration, error) {
 		}
 	}
 	h.stored = layer
-	observation := h.observe(p.layerWrites.WithWithheld(layers.Trusted(layer)))
+	observation := h.observe(p.layerWrites.WithWithheld(layers.Trusted(layer, decisions.Seal{Key: settings.DigestKey})))
 	if r := observation.Remote; r != nil && r.Object != nil && !r.Connected && !p.looked[r.Name.String()] {
 		return time.Second, nil
 	}

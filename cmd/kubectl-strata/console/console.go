@@ -34,8 +34,12 @@ var ErrDiffers = errors.New("something differs")
 // or failed, or a cluster that is not ready. What there is to say has been printed.
 var ErrBlocked = errors.New("a layer or a cluster is blocked or failed")
 
-// FieldManager is who has changed what the plug-in changes.
-const FieldManager = gather.FieldManager
+// FieldManager is who has made what the plug-in makes, and ActManager who has decided what
+// somebody decides by it.
+const (
+	FieldManager = gather.FieldManager
+	ActManager   = gather.ActManager
+)
 
 // Console is where a command comes from and what it writes to.
 type Console struct {

@@ -161,7 +161,7 @@ func (t *target) handOver(ctx context.Context, wanted *dependents.Dependent, of 
 	if status["inventory"], err = t.inventoryOf(release, of); err != nil {
 		return err
 	}
-	suspended := wanted.Object.DeepCopy()
+	suspended := wanted.Manifest().DeepCopy()
 	if err := unstructured.SetNestedField(suspended.Object, true, "spec", "suspend"); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (t *target) handOver(ctx context.Context, wanted *dependents.Dependent, of 
 	if err != nil {
 		return err
 	}
-	return t.apply(ctx, wanted.Object)
+	return t.apply(ctx, wanted.Manifest())
 }
 
 // isHalfHandedOver tells whether a HelmRelease is one that handOver has begun with, and not

@@ -77,13 +77,14 @@ func (r *reader) layer(ctx context.Context, name string) (Layer, error) {
 	}
 	found.Objects = inOrder(listed, func(d dependents.Dependent) bool { return r.isFirst(d) })
 	for _, each := range found.Objects {
-		if each.ID.GroupKind() != kinds.HelmReleaseKind {
+		release, written := each.Object.Get()
+		if !written || each.ID.GroupKind() != kinds.HelmReleaseKind {
 			continue
 		}
-		if elsewhere, _, _ := unstructured.NestedMap(each.Object.Object, "spec", "kubeConfig"); elsewhere != nil {
+		if elsewhere, _, _ := unstructured.NestedMap(release.Object, "spec", "kubeConfig"); elsewhere != nil {
 			return found, fmt.Errorf("layer %s: %s is for another cluster (spec.kubeConfig)", name, each.ID)
 		}
-		chart, err := r.plan.Load(ctx, r.renderer, r.world, r.written, each.Object)
+		chart, err := r.plan.Load(ctx, r.renderer, r.world, r.written, release)
 		if err != nil {
 			return found, fmt.Errorf("layer %s: %s: %w", name, each.ID, err)
 		}
@@ -103,10 +104,11 @@ func (r *reader) layer(ctx context.Context, name string) (Layer, error) {
 // the controller or helm-controller would leave alone.
 func (r *reader) isFirst(d dependents.Dependent) bool {
 	gk := d.ID.GroupKind()
-	if d.Mode == dependents.ModeObserve || d.Object == nil || d.LeftAlone != "" {
+	object, written := d.Object.Get()
+	if d.Mode == dependents.ModeObserve || !written || d.LeftAlone != "" {
 		return false
 	}
-	if suspended, _, _ := unstructured.NestedBool(d.Object.Object, "spec", "suspend"); suspended && gk == kinds.HelmReleaseKind {
+	if suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend"); suspended && gk == kinds.HelmReleaseKind {
 		return false
 	}
 	return gk == kinds.HelmReleaseKind || r.world.Scopes[d.ID.ServedKind()] != objects.ScopeUnknown && !isFlux(gk)

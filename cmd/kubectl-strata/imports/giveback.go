@@ -214,7 +214,7 @@ func (h *handOver) applied(ctx context.Context, all []objects.ID, layer string) 
 func (h *handOver) hold(ctx context.Context, name string) error {
 	patch := []byte(`{"metadata":{"annotations":{"` + v1alpha1.HoldReleasesAnnotation + `":null}},"spec":{"hold":true,"deletionPolicy":"Orphan"}}`)
 	_, err := h.client.Resource(snapshot.Layers.GroupVersionResource).
-		Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: console.FieldManager})
+		Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: console.ActManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -92,7 +92,7 @@ func (h *handOver) patch(
 		return fmt.Errorf("cannot write the patch: %w", err)
 	}
 	_, err = h.client.Resource(snapshot.Kustomizations.GroupVersionResource).Namespace(live.GetNamespace()).
-		Patch(ctx, live.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.FieldManager}, subresources...)
+		Patch(ctx, live.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: console.ActManager}, subresources...)
 	if err != nil {
 		return h.Explain(err, snapshot.Kustomizations)
 	}

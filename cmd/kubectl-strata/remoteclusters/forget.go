@@ -197,7 +197,7 @@ func (j *join) delete(ctx context.Context, cluster *v1alpha1.RemoteCluster, secr
 	resource := j.management.dynamic.Resource(snapshot.Clusters.GroupVersionResource).Namespace(j.Namespace)
 	if abandon {
 		change := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.AbandonAnnotation)
-		if _, err := resource.Patch(ctx, j.Name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: console.FieldManager}); err != nil {
+		if _, err := resource.Patch(ctx, j.Name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: console.ActManager}); err != nil {
 			return j.cannotDelete(err)
 		}
 		j.Paragraph(j.Out, "what is on RemoteCluster %s/%s is given up", j.Namespace, j.Name)

@@ -7,6 +7,7 @@
 package acts
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,8 +73,9 @@ type Intent struct {
 	Done string
 	// Patches that it makes, in this order.
 	Patches []Patch
-	// Names is true where the patch of a Platform is to name who has approved.
-	Names bool
+	// NamedBy returns the annotations of the patch of a Platform that names who has approved;
+	// nil where nobody is named.
+	NamedBy func(user string) map[string]any
 }
 
 // Intend says what an act comes to. observe returns what a Platform is decided from. The
@@ -255,19 +257,44 @@ func rollback(layer *v1alpha1.AddonsLayer, act Act) (Intent, error) {
 	}, nil
 }
 
-// ApproveOf returns the annotations of an approval. by is who approves; empty where that is
-// not known.
-func ApproveOf(approval *platforms.Approval, by string) map[string]any {
-	annotations := map[string]any{
-		v1alpha1.ApproveAnnotation: approval.Annotation, v1alpha1.ApproveReasonAnnotation: nil, v1alpha1.ApprovedByAnnotation: nil,
+// ApproveOf returns the annotations of an approval of a Platform that has others. by is who
+// approves; empty where that is not known. The persons and reasons of the others stay.
+func ApproveOf(approval *platforms.Approval, has map[string]string, by string) map[string]any {
+	said := func(annotation, text string) any {
+		return saidOf(has[v1alpha1.ApproveAnnotation], has[annotation], approval.Value, text)
 	}
-	if by != "" {
-		annotations[v1alpha1.ApprovedByAnnotation] = by
+	return map[string]any{
+		v1alpha1.ApproveAnnotation:       approval.Annotation,
+		v1alpha1.ApproveReasonAnnotation: said(v1alpha1.ApproveReasonAnnotation, approval.Reason),
+		v1alpha1.ApprovedByAnnotation:    said(v1alpha1.ApprovedByAnnotation, by),
 	}
-	if approval.Reason != "" {
-		annotations[v1alpha1.ApproveReasonAnnotation] = approval.Reason
+}
+
+// saidOf returns an annotation that says something of each approval, with what is said of one
+// more: a JSON object by their values, or nil for nothing. What was said of all is that of those
+// that there are.
+func saidOf(approvals, has, value, text string) any {
+	each := map[string]string{}
+	if !strings.HasPrefix(has, "{") || json.Unmarshal([]byte(has), &each) != nil {
+		each = map[string]string{}
+		for _, known := range strings.Split(approvals, ",") {
+			if known = strings.TrimSpace(known); known != "" && has != "" {
+				each[known] = has
+			}
+		}
 	}
-	return annotations
+	delete(each, value)
+	if text != "" {
+		each[value] = text
+	}
+	if len(each) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(each)
+	if err != nil {
+		return nil
+	}
+	return string(data)
 }
 
 func approval(s *snapshot.Snapshot, act Act, observe func(*v1alpha1.Platform) rules.Observation) (Intent, error) {
@@ -291,11 +318,11 @@ func approval(s *snapshot.Snapshot, act Act, observe func(*v1alpha1.Platform) ru
 		says = append(says, "It begins when that is done: "+found.Waits+".")
 	}
 	return Intent{
-		Says: says, Names: true,
+		Says: says, NamedBy: func(user string) map[string]any { return ApproveOf(found, platform.Annotations, user) },
 		Done: fmt.Sprintf("stage %s of platform %s is approved for version %s", act.Stage, act.Platform, found.Version),
 		// What somebody else has approved meanwhile must not be lost.
 		Patches: []Patch{{
-			Resource: snapshot.Platforms.GroupVersionResource, Name: platform.Name, Annotations: ApproveOf(found, ""), Version: platform.ResourceVersion,
+			Resource: snapshot.Platforms.GroupVersionResource, Name: platform.Name, Annotations: ApproveOf(found, platform.Annotations, ""), Version: platform.ResourceVersion,
 		}},
 	}, nil
 }

@@ -134,7 +134,9 @@ func (w World) Outcome(layer *v1alpha1.AddonsLayer) Outcome {
 	content, err := layers.Content(directory, layer.Name, layer.Spec.Version, w.Scopes)
 	if err == nil {
 		for _, d := range content {
-			wanted[d.ID] = d.Object
+			if object, written := d.Object.Get(); written {
+				wanted[d.ID] = object
+			}
 		}
 	}
 	for _, manifest := range directory.Manifests {

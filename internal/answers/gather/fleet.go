@@ -21,6 +21,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/answers/snapshot"
+	"github.com/strata-project/strata/internal/decisions"
 	"github.com/strata-project/strata/internal/platforms"
 )
 
@@ -158,7 +159,7 @@ func Observation(
 	configMap func(name types.NamespacedName) (map[string]string, error),
 ) platforms.Observation {
 	o := platforms.Observation{
-		Now: at, Namespace: w.Namespace, Platform: platforms.Trusted(platform), Bundles: w.Bundles, Version: version,
+		Now: at, Namespace: w.Namespace, Platform: platforms.Trusted(platform, decisions.Seal{}), Bundles: w.Bundles, Version: version,
 		Catalogue: map[string]*v1alpha1.HelmApplication{}, Clusters: map[types.NamespacedName]*v1alpha1.RemoteCluster{},
 		ConfigMaps: map[types.NamespacedName]map[string]string{}, ConfigMapErrors: map[types.NamespacedName]error{}, Taken: map[string]*v1alpha1.AddonsLayer{},
 		Platforms: map[string]*v1alpha1.Platform{},

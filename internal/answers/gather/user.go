@@ -17,8 +17,13 @@ import (
 	"github.com/strata-project/strata/internal/answers/acts"
 )
 
-// FieldManager is what API servers are told that writes for people.
+// FieldManager is what API servers are told that makes objects for people. Flux takes over
+// what managers named kubectl* have: once git lists such an object, git has it.
 const FieldManager = "kubectl-strata"
+
+// ActManager is what API servers are told that decides something for people: a hold, an
+// approval, a suspension. Flux leaves alone what it has, whatever git says.
+const ActManager = "strata-cli"
 
 // UserOf returns who the API server takes the caller for; empty where it does not say.
 func UserOf(ctx context.Context, client dynamic.Interface) string {
@@ -49,6 +54,6 @@ func (c *Cluster) Annotate(ctx context.Context, change acts.Patch) error {
 		return fmt.Errorf("cannot write the change of %s: %w", change.Name, err)
 	}
 	resource := client.Resource(change.Resource).Namespace(change.Namespace)
-	_, err = resource.Patch(ctx, change.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
+	_, err = resource.Patch(ctx, change.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: ActManager})
 	return err
 }

@@ -175,11 +175,13 @@ func (l *linter) readLayer(each *layer) error {
 		l.addAll(at, each.label(), checkRelease(manifest.Object))
 	}
 	// What the controller would make of it; all else that only a cluster says is not known here.
-	if _, err := layers.Content(found.content, each.Name, each.Spec.Version, nil); err != nil {
-		var mistake *directories.ContentError
-		if errors.As(err, &mistake) {
-			l.addContent(each, mistake)
-		}
+	wanted, err := layers.Content(found.content, each.Name, each.Spec.Version, nil)
+	var mistake *directories.ContentError
+	if errors.As(err, &mistake) {
+		l.addContent(each, mistake)
+	}
+	if mistake := layers.CheckInventory(each.AddonsLayer, wanted, nil); err == nil && mistake != nil {
+		l.addAs(Error, ruleManifest, each.place, "", each.label(), mistake.Message)
 	}
 	return nil
 }

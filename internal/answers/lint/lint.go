@@ -110,6 +110,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	l.checkCatalogue()
 	l.checkLayers()
+	l.checkActs()
 	l.checkBetween()
 	l.checkUnused()
 	if err := l.checkKubernetes(); err != nil {

@@ -45,6 +45,7 @@ const (
 	ruleKubernetes        = "kubernetes-version"
 	ruleRemovedAPI        = "removed-api"
 	ruleHold              = "hold-until"
+	ruleActOnce           = "act-in-git"
 	ruleUnusedDirectory   = "unused-directory"
 	ruleEncrypted         = "encrypted"
 	ruleVariables         = "variables"
@@ -114,6 +115,12 @@ func Rules() []Rule {
 		{ruleKubernetes, Error, "a layer that does not allow the version of --k8s", "The layer would wait until the cluster has another version."},
 		{ruleRemovedAPI, Error, "an API that the version of --k8s does not serve", "Write the object in the version that replaces it, or use a newer chart."},
 		{ruleHold, Error, "a hold whose end cannot be understood", "Write a time such as 2026-12-24T18:00:00Z; otherwise the hold does not end by itself."},
+		{
+			ruleActOnce,
+			Warning,
+			"a decision for one moment that is in git",
+			"It would be given again each time that git is applied: take it out, and decide with kubectl strata or kubectl annotate.",
+		},
 		{ruleUnusedDirectory, Warning, "HelmReleases that no layer names", "Nobody would install them: name their directory in a layer, or remove it."},
 		{ruleEncrypted, Warning, "a file that is encrypted", "Lint has no key: what the file holds is not looked into, and everything else is."},
 		{ruleVariables, Warning, "a variable that nobody gives", "It is empty, as with Flux: give it in spec.postBuild, or write a default such as ${name:=value}."},

@@ -85,13 +85,13 @@ func (c *Cluster) Intend(s *snapshot.Snapshot, act acts.Act) (acts.Intent, error
 
 // Do makes the patches of an act, as whoever asks: the API server says whether they may.
 func (c *Cluster) Do(ctx context.Context, intent acts.Intent) error {
-	if intent.Names {
+	if intent.NamedBy != nil {
 		client, err := c.o.Cluster.Dynamic()
 		if err != nil {
 			return err
 		}
 		if user := gather.UserOf(ctx, client); user != "" {
-			intent.Patches[0].Annotations[v1alpha1.ApprovedByAnnotation] = user
+			intent.Patches[0].Annotations = intent.NamedBy(user)
 		}
 	}
 	for _, patch := range intent.Patches {

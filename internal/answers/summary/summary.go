@@ -140,6 +140,8 @@ func Why(layer *v1alpha1.AddonsLayer) string {
 	switch {
 	case ready == nil:
 		return "the controller has not looked at it yet"
+	case ready.Reason == v1alpha1.ReasonInternalError:
+		return ready.Message
 	case outdated(layer):
 		return fmt.Sprintf("the controller has not looked at generation %d yet", layer.Generation)
 	case ready.Status != metav1.ConditionTrue && Through(layer.Status.BlockedBy) != "":
@@ -198,7 +200,7 @@ func suspended(resources []v1alpha1.Resource) []string {
 // Blocked tells whether a layer does not get on by itself.
 func Blocked(layer *v1alpha1.AddonsLayer) bool {
 	ready := condition(layer, v1alpha1.ReadyCondition)
-	if ready == nil || outdated(layer) || ready.Status == metav1.ConditionFalse {
+	if ready == nil || outdated(layer) || ready.Status == metav1.ConditionFalse || ready.Reason == v1alpha1.ReasonInternalError {
 		return true
 	}
 	switch layer.Status.State {

@@ -27,6 +27,7 @@ const (
 	seeDependant = "{strata} why {name}"
 	seeLogs      = "kubectl{in} logs {name} --all-containers"
 	seePrevious  = "kubectl{in} logs {name} --all-containers --previous"
+	seeStack     = "kubectl --namespace strata-system logs --selector app.kubernetes.io/name=strata --tail -1 | grep {hash}"
 	seeSource    = "kubectl{in} describe {resource} {name}"
 	runReconcile = "{strata} reconcile {layer}"
 	runFetch     = "{strata} reconcile {layer} --with-source --wait"
@@ -74,6 +75,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonGivenWithoutLeave:         {seeLayer, "{strata} check"},
 	v1alpha1.ReasonDuplicateObject:           {seePlan, runFetch},
 	v1alpha1.ReasonKustomizeFailed:           {seePlan, runFetch},
+	v1alpha1.ReasonInventoryTooLarge:         {seePlan, seeTree},
 	v1alpha1.ReasonArtifactRefused:           {seeSource, runFetch},
 	v1alpha1.ReasonArtifactFailed:            {seeSource, runFetch},
 	v1alpha1.ReasonDeleting:                  {seeEvents, seeTree},
@@ -86,6 +88,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonUnhealthy:            {seeEvents, seeTree},
 	v1alpha1.ReasonRecovering:           {seeEvents, seeTree},
 	v1alpha1.ReasonHealthUnread:         {seeLayer, seeClusters},
+	v1alpha1.ReasonInternalError:        {seeStack, "{strata} version", runReconcile},
 	v1alpha1.ReasonProgressingWithRetry: {seeEvents, runReconcile},
 	v1alpha1.ReasonWouldBreakDependants: {"{strata} tree {name}", annotate + v1alpha1.AllowBreakAnnotation + "=true"},
 	v1alpha1.ReasonRollingBack:          {seeEvents, seeHistory},

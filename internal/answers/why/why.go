@@ -7,6 +7,7 @@
 package why
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -86,6 +87,9 @@ func Of(s *snapshot.Snapshot, layer *v1alpha1.AddonsLayer) Answer {
 	told := map[string]bool{layer.Name: true}
 	for next := layer; next != nil; {
 		causes := next.Status.BlockedBy
+		if LinkOf(next).Reason == v1alpha1.ReasonInternalError {
+			break // they are of a look before
+		}
 		chain := ToRoot(causes)
 		why.Notes = append(why.Notes, beside(causes, chain)...)
 		next = nil
@@ -131,7 +135,7 @@ func LinkOf(layer *v1alpha1.AddonsLayer) Link {
 		return link
 	}
 	link.Reason, link.Message, link.Since = ready.Reason, ready.Message, snapshot.Stamp(ready.LastTransitionTime.Time)
-	if layer.Status.ObservedGeneration != layer.Generation {
+	if layer.Status.ObservedGeneration != layer.Generation && ready.Reason != v1alpha1.ReasonInternalError {
 		link.Reason, link.Message = NotObserved, summary.Why(layer)
 	}
 	return link
@@ -319,7 +323,7 @@ func Advice(program, layer string, link Link) []string {
 	if link.Kind == v1alpha1.RemoteClusterKind {
 		target = " " + printable.Word(snapshot.Named(link.Namespace, link.Name))
 	}
-	fill := strings.NewReplacer("{strata}", program, "{layer}", printable.Word(layer), "{in}", in, "{name}", printable.Word(link.Name), "{resource}", printable.Word(resource), " {target}", target)
+	fill := strings.NewReplacer("{strata}", program, "{layer}", printable.Word(layer), "{in}", in, "{name}", printable.Word(link.Name), "{resource}", printable.Word(resource), "{hash}", printable.Word(hashIn(link.Message)), " {target}", target)
 	var commands []string
 	for _, command := range found {
 		command = strings.Join(strings.Fields(fill.Replace(command)), " ")
@@ -348,4 +352,15 @@ func objectNamed(s *snapshot.Snapshot, cause v1alpha1.Cause) *unstructured.Unstr
 
 func isRelease(resource v1alpha1.Resource) bool {
 	return objects.IsReleaseKind(kinds.ParseResourceKind(resource.Kind))
+}
+
+// hashes are those of stacks in messages of InternalError.
+var hashes = regexp.MustCompile(`\bhash ([0-9a-f]{8})\b`)
+
+// hashIn returns the hash of the stack that a message names; HASH for none.
+func hashIn(message string) string {
+	if found := hashes.FindStringSubmatch(message); found != nil {
+		return found[1]
+	}
+	return "HASH"
 }

@@ -8,12 +8,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/snapshot/snapshottest"
 )
@@ -136,6 +138,26 @@ func TestWhyOfALayerNobodyHasLookedAt(t *testing.T) {
 	why, s := explain(t, "a", "apiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: a, generation: 1}\nspec: {version: '1'}\nstatus: {observedGeneration: -1}")
 	why = why.Conclude(s, "flux strata")
 	if !why.Blocked || why.Chain[0].Reason != NotObserved || why.Try[0] != "flux strata version" {
+		t.Errorf("%+v", why)
+	}
+}
+
+// A look that has panicked is told with the command that finds its stack, whatever the
+// status of before says.
+func TestWhyAfterAPanic(t *testing.T) {
+	why, s := explain(t, "a", `apiVersion: kraan.io/v1alpha1
+kind: AddonsLayer
+metadata: {name: a, generation: 2}
+spec: {version: "1"}
+status:
+  state: Deployed
+  observedGeneration: 1
+  conditions: [{type: Ready, status: Unknown, reason: InternalError, message: "the last look has ended in a panic: its stack has the hash 0a1b2c3d; it is looked at again"}]
+  blockedBy: [{kind: AddonsLayer, name: b, reason: DependencyNotDeployed, message: waits}]
+`)
+	why = why.Conclude(s, "kubectl strata")
+	stack := "kubectl --namespace strata-system logs --selector app.kubernetes.io/name=strata --tail -1 | grep 0a1b2c3d"
+	if !why.Blocked || len(why.Chain) != 1 || why.Chain[0].Reason != v1alpha1.ReasonInternalError || !slices.Contains(why.Try, stack) {
 		t.Errorf("%+v", why)
 	}
 }
