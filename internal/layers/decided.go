@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -22,6 +23,9 @@ type ruled struct {
 	Content  *content           `json:"content,omitempty"`
 	// Attempt of which a guard was opened, or an object refused.
 	Attempt *judged `json:"attempt,omitempty"`
+	// Deleting is true once the deletion of its objects has begun, and nothing stops it half
+	// way any more.
+	Deleting bool `json:"deleting,omitempty"`
 }
 
 // content is an entry of a history, as far as it says what is deployed.
@@ -55,11 +59,12 @@ func Decided(layer *v1alpha1.AddonsLayer, seal decisions.Seal) string {
 	if attempt := layer.Status.Attempt; attempt != nil && (attempt.Refused || len(attempt.Allowed) > 0) {
 		d.Attempt = &judged{Version: attempt.Version, Digest: attempt.Digest, Allowed: attempt.Allowed, Refused: attempt.Refused}
 	}
+	d.Deleting = hasBegun(layer)
 	return decisions.Text(d, layer, v1alpha1.AddonsLayerKind, seal)
 }
 
-// Trusted returns a layer whose status says of roll-backs, opened guards and refused
-// objects what was decided, whatever somebody else has written there: the layer
+// Trusted returns a layer whose status says of roll-backs, opened guards, refused objects
+// and a deletion that has begun what was decided, whatever somebody else has written there: the layer
 // itself where it does. One that was restored from a backup stays where it had gone back to,
 // and no guard of it is open.
 func Trusted(layer *v1alpha1.AddonsLayer, seal decisions.Seal) *v1alpha1.AddonsLayer {
@@ -78,6 +83,9 @@ func Trusted(layer *v1alpha1.AddonsLayer, seal decisions.Seal) *v1alpha1.AddonsL
 		if d.Attempt != nil && isContentOf(attempt, d.Attempt.Version, d.Attempt.Digest) {
 			attempt.Allowed, attempt.Refused = d.Attempt.Allowed, d.Attempt.Refused
 		}
+	}
+	if hasBegun(trusted) && (!d.Deleting || standing != decisions.Whole) {
+		meta.RemoveStatusCondition(&trusted.Status.Conditions, v1alpha1.DeletingCondition)
 	}
 	if equality.Semantic.DeepEqual(trusted.Status, layer.Status) {
 		return layer

@@ -6,6 +6,8 @@ package layers
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -68,6 +70,13 @@ func TestTrusted(t *testing.T) {
 			"a guard is opened for one content",
 			failingLayer(0, judgedAttempt, decidedFor, func(l *v1alpha1.AddonsLayer) { l.Status.Attempt.Digest = "sha256:other" }),
 			func(s *v1alpha1.AddonsLayerStatus) { s.Attempt.Allowed, s.Attempt.Refused = nil, false },
+		},
+		"deletion that has begun": {"nothing stops it half way", failingLayer(0, deleted, begun, decidedFor), nil},
+		"forged beginning of a deletion": {
+			"a status alone takes no guard of a deletion away", failingLayer(0, deleted, begun),
+			func(s *v1alpha1.AddonsLayerStatus) {
+				meta.RemoveStatusCondition(&s.Conditions, v1alpha1.DeletingCondition)
+			},
 		},
 		"no annotation that could be read": {
 			"what cannot be read decides nothing",
