@@ -32,7 +32,8 @@ func TestListsOfStatusesAreBounded(t *testing.T) {
 			continue
 		}
 		walk(status.Type, schemas[kind], kind+".status", func(path string, schema *apiextensionsv1.JSONSchemaProps) {
-			if lists++; schema == nil || schema.MaxItems == nil {
+			lists++
+			if schema == nil || schema.MaxItems == nil {
 				t.Errorf("%s has no bound: write +kubebuilder:validation:MaxItems, and cut it where it is made", path)
 			}
 		})

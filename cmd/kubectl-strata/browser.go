@@ -98,7 +98,7 @@ func defaultBrowser(ctx context.Context) string {
 func desktopFolders() []string {
 	folders := []string{"/var/lib/snapd/desktop/applications", "/var/lib/flatpak/exports/share/applications"}
 	if home, err := os.UserHomeDir(); err == nil {
-		folders = append(folders, filepath.Join(home, ".local/share/flatpak/exports/share/applications"))
+		folders = append(folders, filepath.Join(home, ".local", "share", "flatpak", "exports", "share", "applications"))
 	}
 	return folders
 }

@@ -29,7 +29,7 @@ func has(manager string, annotations ...string) metav1.ManagedFieldsEntry {
 		fields = append(fields, fmt.Sprintf("%q:{}", "f:"+name))
 	}
 	raw := fmt.Sprintf(`{"f:metadata":{"f:annotations":{".":{},%s},"f:labels":{"f:a":{}}},"f:spec":{}}`, strings.Join(fields, ","))
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(strings.ReplaceAll(raw, ",}", "}"))}}
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(strings.ReplaceAll(raw, ",}", "}"))}
 }
 
 func TestDecide(t *testing.T) {

@@ -58,7 +58,8 @@ func tooLarge(layer *v1alpha1.AddonsLayer, format string, n, size, most int) *di
 	text := fmt.Sprintf(format, n, kibibytes(size))
 	return &directories.ContentError{
 		Reason: v1alpha1.ReasonInventoryTooLarge, File: layer.Spec.Source.Path,
-		Message: fmt.Sprintf("layer %s %s, and %s are what it can have: divide the directory among several layers, or change it in several steps", layer.Name, text, kibibytes(most)),
+		Message: fmt.Sprintf("layer %s %s, and %s are what it can have: divide the directory among several layers, or change it in several steps",
+			layer.Name, text, kibibytes(most)),
 	}
 }
 
@@ -94,7 +95,8 @@ func sizeOf(layer *v1alpha1.AddonsLayer, entries []dependents.Entry) int {
 }
 
 func lengthOf(entry *dependents.Entry) int {
-	length := len(entry.ID.Cluster) + len(entry.ID.Group) + len(entry.ID.Kind) + len(entry.ID.Namespace) + len(entry.ID.Name) + len(entry.Digest) + len(entry.Origin)
+	length := len(entry.ID.Cluster) + len(entry.ID.Group) + len(entry.ID.Kind) + len(entry.ID.Namespace) + len(entry.ID.Name) +
+		len(entry.Digest) + len(entry.Origin)
 	for _, on := range entry.DependsOn {
 		length += len(on.Namespace) + len(on.Name) + 4
 	}

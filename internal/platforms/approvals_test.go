@@ -112,7 +112,8 @@ func TestApprovalCoversItsSelectorAlone(t *testing.T) {
 		t.Fatalf("%v, although the selector was widened after the approval; it asks for %q", got, value)
 	}
 	s.approve("first@1.1.0", value)
-	if s.run(t); s.versionsOf()["c1"] != "1.1.0" {
+	s.run(t)
+	if s.versionsOf()["c1"] != "1.1.0" {
 		t.Errorf("%v after the approval for the new selector", s.versionsOf())
 	}
 	if !slices.ContainsFunc(s.Platform.Status.Approvals, func(a v1alpha1.StageApproval) bool { return a.Approval == value }) {

@@ -60,7 +60,8 @@ func Trusted(platform *v1alpha1.Platform, seal decisions.Seal) *v1alpha1.Platfor
 		approvals = ofAnother(platform)
 	}
 	approvals = d.approved(approvals)
-	if equality.Semantic.DeepEqual(approvals, status.Approvals) && equality.Semantic.DeepEqual(d.Rollout, status.Rollout) && equality.Semantic.DeepEqual(d.Lock, withoutReasons(status.Lock)) {
+	if equality.Semantic.DeepEqual(approvals, status.Approvals) && equality.Semantic.DeepEqual(d.Rollout, status.Rollout) &&
+		equality.Semantic.DeepEqual(d.Lock, withoutReasons(status.Lock)) {
 		return platform
 	}
 	trusted := platform.DeepCopy()

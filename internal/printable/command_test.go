@@ -39,7 +39,7 @@ func TestShellsReadTheWords(t *testing.T) {
 		for _, word := range words {
 			want = append(want, printable.Line(word, 0))
 		}
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", printable.Command(`printf '%s\n'`, words...)).Output() //nolint:gosec // That it is safe is what is tested.
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", printable.Command(`printf '%s\n'`, words...)).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

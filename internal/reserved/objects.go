@@ -36,9 +36,9 @@ const (
 	// EncryptionName is the name of the ConfigMap in kube-system that says how all Secrets
 	// of a cluster of hosts are encrypted.
 	EncryptionName = "strata-encryption"
-	// ClaimRecordPrefix begins the names of the records of claims, and ProviderRecordPrefix
-	// those of the records of providers.
-	ClaimRecordPrefix    = "claim."
+	// ClaimRecordPrefix begins the names of the records of claims.
+	ClaimRecordPrefix = "claim."
+	// ProviderRecordPrefix begins the names of the records of providers.
 	ProviderRecordPrefix = "provider."
 	// PluginPrefix begins the names of what runs the plug-ins of CapabilityProviders.
 	PluginPrefix = "plugin-"

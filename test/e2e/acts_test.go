@@ -71,7 +71,7 @@ func (a *applied) owned(kind, namespace, name string, want ...string) {
 			return err
 		}
 		for _, entry := range object.GetManagedFields() {
-			if entry.Manager == heldacts.Manager && !slices.ContainsFunc(want, func(act string) bool { return !strings.Contains(string(entry.FieldsV1.Raw), act) }) {
+			if entry.Manager == heldacts.Manager && !slices.ContainsFunc(want, func(act string) bool { return !strings.Contains(entry.FieldsV1.GetRawString(), act) }) {
 				return nil
 			}
 		}
@@ -134,6 +134,12 @@ spec: {kubeConfig: {secretRef: {name: none}}}
 		{"RemoteCluster", f.prefix, cluster, map[string]string{v1alpha1.AcceptClusterAnnotation: "uid", v1alpha1.TakeOverAnnotation: "uid", v1alpha1.AbandonAnnotation: "false"}},
 	}
 	const note = "example.com/note"
+	var takenOff []func()
+	defer func() {
+		for _, takeOff := range takenOff {
+			takeOff()
+		}
+	}()
 	for _, each := range all {
 		args := []string{"annotate", strings.ToLower(each.kind), each.name, note + "=x"}
 		off := []string{"annotate", strings.ToLower(each.kind), each.name}
@@ -148,7 +154,7 @@ spec: {kubeConfig: {secretRef: {name: none}}}
 			t.Fatalf("%v: %s", err, output)
 		}
 		a.owned(each.kind, each.namespace, each.name, slices.Collect(maps.Keys(each.says))...)
-		defer func() {
+		takenOff = append(takenOff, func() {
 			output, err := f.kubectl(off...).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, output)
@@ -160,7 +166,7 @@ spec: {kubeConfig: {secretRef: {name: none}}}
 					t.Errorf("%s of %s is back, although somebody has taken it off", key, each.kind)
 				}
 			}
-		}()
+		})
 	}
 	a.run(runs)
 	for _, each := range all {

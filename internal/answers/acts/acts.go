@@ -322,7 +322,8 @@ func approval(s *snapshot.Snapshot, act Act, observe func(*v1alpha1.Platform) ru
 		Done: fmt.Sprintf("stage %s of platform %s is approved for version %s", act.Stage, act.Platform, found.Version),
 		// What somebody else has approved meanwhile must not be lost.
 		Patches: []Patch{{
-			Resource: snapshot.Platforms.GroupVersionResource, Name: platform.Name, Annotations: ApproveOf(found, platform.Annotations, ""), Version: platform.ResourceVersion,
+			Resource: snapshot.Platforms.GroupVersionResource, Name: platform.Name,
+			Annotations: ApproveOf(found, platform.Annotations, ""), Version: platform.ResourceVersion,
 		}},
 	}, nil
 }

@@ -186,12 +186,29 @@ func (l *linter) readLayer(each *layer) error {
 	return nil
 }
 
+// checkName warns of a name that is made of a variable which a Secret may give. Lint does not
+// know what Secrets give: a variable that nothing else gives stays as it is written.
+func (l *linter) checkName(each *layer, manifest *directories.Manifest) {
+	after := each.Spec.PostBuild
+	if after == nil || !slices.ContainsFunc(after.SubstituteFrom, func(ref v1alpha1.SubstituteReference) bool { return ref.Kind == "Secret" }) {
+		return
+	}
+	if text := manifest.Object.GetNamespace() + "/" + manifest.Object.GetName(); strings.Contains(text, "$") || len(manifest.Named) > 0 {
+		l.add(ruleSecretName, l.origin(manifest.File, manifest.Line, manifest.Object), "", each.label(),
+			"%s has a name with a variable that a Secret may give, and statuses and messages tell names: give it from a ConfigMap, or name the object otherwise", manifest.ID())
+	}
+}
+
 // checkContent looks at the objects of a layer, one by one.
 func (l *linter) checkContent(each *layer, content *directories.Directory, how builds.Build) {
 	for _, name := range content.Sealed {
 		l.add(ruleEncrypted, place{name, 0}, "", each.label(), "is encrypted, and is not looked into without its key")
 	}
+	for _, name := range content.Ignored {
+		l.add(ruleIgnored, place{name, 0}, "", each.label(), "has several documents, and kustomize reads the first alone: make it one")
+	}
 	for i := range content.Manifests {
+		l.checkName(each, &content.Manifests[i])
 		if manifest := &content.Manifests[i]; len(manifest.Unset) > 0 {
 			l.add(ruleVariables, l.origin(manifest.File, manifest.Line, manifest.Object), "", each.label(),
 				"%s reads %s, which nobody gives", manifest.ID(), strings.Join(manifest.Unset, ", "))

@@ -100,6 +100,19 @@ func TestRules(t *testing.T) {
 				"base/s.yaml: warning encrypted: is encrypted, and is not looked into without its key",
 			},
 		},
+		"names that may tell Secrets, and documents that nobody reads": {
+			files: map[string]string{
+				"layers.yaml": addonsLayer("apps", "./apps", "  postBuild: {substitute: {A: b}, substituteFrom: [{kind: Secret, name: s}]}\n") +
+					addonsLayer("more", "./more", ""),
+				"apps/c.yaml":             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-${token:0:6}\n  namespace: a\n",
+				"more/kustomization.yaml": "resources: [d.yaml]\n---\nresources: [e.yaml]\n",
+				"more/d.yaml":             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: d\n  namespace: a\n",
+			},
+			want: []string{
+				"apps/c.yaml:1: warning secret-in-name: ConfigMap a/a-${token:0:6} has a name with a variable that a Secret may give, and statuses and messages tell names: give it from a ConfigMap, or name the object otherwise",
+				"more/kustomization.yaml: warning ignored-document: has several documents, and kustomize reads the first alone: make it one",
+			},
+		},
 		"inputs of a Platform": {
 			files: map[string]string{
 				"bundle.yaml": "apiVersion: kraan.io/v1alpha1\nkind: ApplicationBundle\nmetadata:\n  name: web\nspec:\n  family: web\n  version: 1.0.0\n" +

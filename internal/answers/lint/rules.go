@@ -48,7 +48,9 @@ const (
 	ruleActOnce           = "act-in-git"
 	ruleUnusedDirectory   = "unused-directory"
 	ruleEncrypted         = "encrypted"
+	ruleIgnored           = "ignored-document"
 	ruleVariables         = "variables"
+	ruleSecretName        = "secret-in-name"
 	ruleChart             = "chart"
 	ruleChartUnavailable  = "chart-unavailable"
 )
@@ -123,6 +125,8 @@ func Rules() []Rule {
 		},
 		{ruleUnusedDirectory, Warning, "HelmReleases that no layer names", "Nobody would install them: name their directory in a layer, or remove it."},
 		{ruleEncrypted, Warning, "a file that is encrypted", "Lint has no key: what the file holds is not looked into, and everything else is."},
+		{ruleIgnored, Warning, "a kustomization of several documents", "kustomize reads the first document alone, and says nothing of the others: make it one."},
+		{ruleSecretName, Warning, "a name that is made of a variable which may come from a Secret", "Statuses and messages tell names: give that variable from a ConfigMap, or name the object otherwise."},
 		{ruleVariables, Warning, "a variable that nobody gives", "It is empty, as with Flux: give it in spec.postBuild, or write a default such as ${name:=value}."},
 		{ruleChart, Error, "a chart that cannot be rendered", "Flux would fail in the same way."},
 		{ruleChartUnavailable, Warning, "a chart that cannot be had from here", "It was not checked; --charts=false renders none."},

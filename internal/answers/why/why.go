@@ -323,7 +323,8 @@ func Advice(program, layer string, link Link) []string {
 	if link.Kind == v1alpha1.RemoteClusterKind {
 		target = " " + printable.Word(snapshot.Named(link.Namespace, link.Name))
 	}
-	fill := strings.NewReplacer("{strata}", program, "{layer}", printable.Word(layer), "{in}", in, "{name}", printable.Word(link.Name), "{resource}", printable.Word(resource), "{hash}", printable.Word(hashIn(link.Message)), " {target}", target)
+	fill := strings.NewReplacer("{strata}", program, "{layer}", printable.Word(layer), "{in}", in,
+		"{name}", printable.Word(link.Name), "{resource}", printable.Word(resource), "{hash}", printable.Word(hashIn(link.Message)), " {target}", target)
 	var commands []string
 	for _, command := range found {
 		command = strings.Join(strings.Fields(fill.Replace(command)), " ")
