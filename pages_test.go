@@ -41,6 +41,9 @@ var (
 	indent = regexp.MustCompile(`^ {4,}`)
 	// A command that is shown, and the end of the text that it is given.
 	prompt = regexp.MustCompile(`^ *(\$ .*|EOF)$`)
+	// An action of a workflow, and the form in which it cannot change.
+	action = regexp.MustCompile(`(?m)^ *-? *uses: *(.*)$`)
+	pinned = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 	// A mapping in a line, with the field before it, and the field that a paragraph is about.
 	fragment = regexp.MustCompile("`(?:([a-zA-Z.]+): ?)?({[^`]*})`")
 	about    = regexp.MustCompile(`^(?:- |\| )?\*\*([a-zA-Z.]+)\*\*`)
@@ -270,5 +273,21 @@ func TestFragmentsOnPagesAreValid(t *testing.T) {
 	}
 	if checked < 3 {
 		t.Errorf("only %d fragments were looked at", checked)
+	}
+}
+
+// A workflow that a page offers for copying runs no action but at a commit.
+func TestWorkflowsOnPagesPinActions(t *testing.T) {
+	found := 0
+	for name, page := range pagesOfUsers(t) {
+		for _, match := range action.FindAllStringSubmatch(page, -1) {
+			found++
+			if !pinned.MatchString(match[1]) {
+				t.Errorf("%s: %s is not OWNER/NAME@COMMIT # vMAJOR.MINOR.PATCH", name, match[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no action was found: workflows have another form")
 	}
 }
