@@ -114,7 +114,7 @@ func platformStatusFields() map[string]StatusClass {
 		of(NotActedOn, "available", "nextChange",
 			"clusters.total", "clusters.ready", "clusters.progressing", "clusters.waiting", "clusters.failed", "clusters.unreachable",
 			"layers.deployed", "layers.total", "worst[].cluster", "worst[].stage", "worst[].reason",
-			"approvals[].approval", "approvals[].by", "approvals[].reason", "approvals[].seen",
+			"approvals[].approval", "approvals[].by", "approvals[].reason", "approvals[].seen", "approvals[].selector",
 			"stages[].name", "stages[].state", "stages[].total", "stages[].updated", "stages[].moving", "stages[].waiting", "stages[].failed",
 			"stages[].unhealthy", "stages[].stuck", "stages[].unreachable", "stages[].unfit", "stages[].approval", "stages[].waitingSince"),
 		of(VerifiedBy("the annotation kraan.io/decided"), "lock.digest", "lock.bundle", "lock.applications[].name", "lock.applications[].version",

@@ -34,12 +34,18 @@ metadata: {name: edge, namespace: flux-system}
 spec: {interval: 1h, path: ./edge, prune: true, sourceRef: {kind: Bucket, name: charts}, kubeConfig: {secretRef: {name: edge}}, ignore: [{paths: [/spec/replicas]}]}
 `
 
+// fluxController is kustomize-controller with further arguments, each with a comma behind it.
+func fluxController(arguments string) string {
+	return "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kustomize-controller, namespace: flux-system}\n" +
+		`spec: {template: {spec: {containers: [{name: manager, image: "ghcr.io/fluxcd/kustomize-controller:v1.9.1", args: [` + arguments + `--log-level=info]}]}}}` + "\n"
+}
+
 func TestImportFluxIsGolden(t *testing.T) {
 	example, err := filepath.Abs("../../examples/flux")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := apitest.New(t, apitest.Parse(t, fluxCluster)...)
+	server := apitest.New(t, apitest.Parse(t, fluxCluster+fluxController(""))...)
 	t.Chdir(t.TempDir())
 
 	// From a repository, without a cluster: the files, their comments and their order.
@@ -120,5 +126,91 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, all)
 			}
 		})
+	}
+}
+
+// A Kustomization that kustomize-controller applies as its default account becomes a layer
+// of that account, and one whose account cannot be seen is refused: no layer has more rights
+// than its Kustomization.
+func TestImportFluxUnderADefaultAccount(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason, cluster, args string
+		code                  int
+		want                  []string
+		account               string
+	}{
+		"the default": {
+			"the layers have the account", fluxController("--default-service-account=tenant, "), "", exitBlocked,
+			[]string{"serviceAccountName: is tenant, the --default-service-account of kustomize-controller"}, "tenant",
+		},
+		"another tool's": {
+			"helm-controller has a flag of that name, which is not this one",
+			fluxController("") + strings.ReplaceAll(fluxController("--default-service-account=tenant, "), "kustomize-controller", "helm-controller"), "", exitBlocked,
+			[]string{"2 layers have no serviceAccountName"}, "",
+		},
+		"unseen": {
+			"no Deployment says it", "", "", exitBlocked,
+			[]string{
+				"Kustomization flux-system/top: spec.serviceAccountName: is empty, and kustomize-controller's --default-service-account is not known, because no Deployment of it is seen",
+				"write the account into the Kustomization, or give its name by --default-service-account",
+			}, "",
+		},
+		"shards that differ": {
+			"it is not known which one applies it",
+			fluxController("--default-service-account=a, ") + strings.Replace(fluxController(""), "name: kustomize-controller,", "name: shard,", 1), "", exitBlocked,
+			[]string{`kustomize-controllers have different values of --default-service-account: "", "a"`}, "",
+		},
+		"unseen and given": {
+			"the flag says it", "", "--default-service-account=tenant", exitBlocked, []string{"serviceAccountName: is tenant"}, "tenant",
+		},
+		"unseen and none": {
+			"the flag says that there is none", "", "--default-service-account=", exitBlocked, []string{"2 layers have no serviceAccountName"}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := apitest.New(t, apitest.Parse(t, fluxCluster+test.cluster)...)
+			t.Chdir(t.TempDir())
+			code, out, errOut := commandLine(t, server, terminal.Screen{}, "import flux "+test.args)
+			for _, want := range test.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("it does not say %q (%s): %s%s", want, test.reason, out, errOut)
+				}
+			}
+			files := written(t, "layers")
+			if code != test.code || strings.Contains(files["top.yaml"], "serviceAccountName") != (test.account != "") ||
+				!strings.Contains(files["top.yaml"]+files["edge.yaml"], test.account) || !strings.Contains(files["middle.yaml"], "serviceAccountName: deployer") {
+				t.Errorf("exit code %d (%s), layers %s%s%s", code, test.reason, files["top.yaml"], files["middle.yaml"], files["edge.yaml"])
+			}
+		})
+	}
+}
+
+// What is refused is not handed over either, and nothing is changed.
+func TestTakeOverNeedsTheAccount(t *testing.T) {
+	server := apitest.New(t, apitest.Parse(t, fluxCluster)...)
+	code, out, errOut := commandLine(t, server, terminal.Screen{}, "import flux --take-over top --yes")
+	if code != exitError || !strings.Contains(errOut, "Kustomization flux-system/top cannot become a layer as it is: spec.serviceAccountName: is empty") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	if writes := server.Writes(); len(writes) > 0 {
+		t.Errorf("it has written %q", writes)
+	}
+}
+
+// A repository may say how kustomize-controller is started, in the patch of its lockdown.
+func TestImportFluxFindsTheAccountInARepository(t *testing.T) {
+	const ks = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a, namespace: a}\n" +
+		"spec: {interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: g}, path: ./x}\n"
+	const patch = "resources: [gotk-components.yaml]\npatches:\n- patch: |\n    - op: add\n      path: /spec/template/spec/containers/0/args/-\n" +
+		"      value: --default-service-account=tenant\n  target: {kind: Deployment, name: (kustomize-controller|helm-controller)}\n"
+	dir := checkedOut(t, map[string]string{"a.yaml": ks, "flux/kustomization.yaml": patch})
+	code, out, errOut := commandLine(t, nil, terminal.Screen{}, "import flux --into - --from-dir "+dir)
+	if code != exitFine || !strings.Contains(out, "serviceAccountName: tenant") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	dir = checkedOut(t, map[string]string{"a.yaml": ks})
+	_, out, _ = commandLine(t, nil, terminal.Screen{}, "import flux --dry-run --from-dir "+dir)
+	if !strings.Contains(out, "Where kustomize-controller has --default-service-account, name its value by --default-service-account") {
+		t.Errorf("it does not ask for the account: %s", out)
 	}
 }

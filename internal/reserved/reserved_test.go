@@ -307,11 +307,11 @@ func document() string {
 	text := &strings.Builder{}
 	text.WriteString(`# Reserved names and words
 
-Strata keeps some objects for itself, and knows them by their names, labels and annotations. No layer may write, adopt or delete these objects, and no directory may say these words. This page is made from ` + "`internal/reserved`" + `, the registry that the controllers ask. What the chart makes for the controllers is reserved, too, by its names.
+Strata keeps some objects for itself: no layer may write, adopt or delete them. The first table lists them by their names. A word is a label, an annotation, a finalizer or a type: the second table has those that Strata alone sets, and the third those that you may set. What the chart makes for the controllers is reserved, too, by its names. The tables are made from ` + "`internal/reserved`" + `, the registry that the controllers ask.
 
 ## Objects
 
-A name with an owner is reserved while that owner exists: ` + "`edge-kubeconfig`" + ` is an ordinary name where there is no HostCluster ` + "`edge`" + ` in its namespace. A layer that has such an object already keeps it.
+Capital letters stand for the name of an object, and ` + "`…`" + ` for any text. A name with an owner is reserved only while the owner exists: ` + "`edge-kubeconfig`" + ` is an ordinary name where there is no HostCluster ` + "`edge`" + ` in its namespace. A layer that had an object before its name was reserved keeps the object.
 
 | kinds | name | namespace | owner | what it is | who reads it |
 |---|---|---|---|---|---|
@@ -336,9 +336,9 @@ A name with an owner is reserved while that owner exists: ` + "`edge-kubeconfig`
 	text.WriteString(`
 ## Words that Strata alone sets
 
-A directory's object with one of these is deployed without it, or refused with ` + "`ReservedObject`" + ` where the table says so. The same goes for every other label, annotation and finalizer of ` + "`kraan.io`" + ` and its subdomains that is not in the last table. A live object with a word that keeps it is no layer's to take.
+The last column says what happens where an object of a directory has the word: it is taken off, and the object is deployed without it, or the object is refused with ` + "`ReservedObject`" + `. Every other label, annotation and finalizer of ` + "`kraan.io`" + ` and its subdomains is taken off, too, unless the third table has it. Where the fourth column is filled, no layer may adopt or delete an object on the cluster that has the word, and the column says what the object counts as.
 
-| word | | on | keeps a live object as | in a directory |
+| word | sort | set on | the object counts as | in a directory |
 |---|---|---|---|---|
 `)
 	for _, word := range Words() {
@@ -357,9 +357,9 @@ A directory's object with one of these is deployed without it, or refused with `
 	text.WriteString(`
 ## Words that people set
 
-By hand, or in a directory.
+You may set these by hand, or in a directory.
 
-| word | on |
+| word | set on |
 |---|---|
 `)
 	for _, word := range Words() {

@@ -223,6 +223,10 @@ func (h *handOver) histories() int {
 	return len(h.helmHistory("first")) + len(h.helmHistory("second"))
 }
 
+// ownRights says to import flux that kustomize-controller applies with its own rights:
+// it is a process here, and no Deployment shows its flags.
+const ownRights = "--default-service-account="
+
 // A tree of Kustomizations is handed over in place, by a command that is killed again and
 // again, and given back in the same way. Nothing is installed, upgraded or changed, and
 // whoever has the objects removes what leaves git.
@@ -232,15 +236,15 @@ func TestKustomizationsAreHandedOverAndBack(t *testing.T) {
 	if h.histories() != 2 {
 		t.Fatalf("Helm has %d revisions", h.histories())
 	}
-	code, text := h.plugin.run(append([]string{"import", "flux", "--take-over"}, h.names...)...)
+	code, text := h.plugin.run(append([]string{"import", "flux", ownRights, "--take-over"}, h.names...)...)
 	if code != 0 || !strings.Contains(text, "Nothing was changed. Add --yes") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
-	if code, text := h.plugin.run("import", "flux", "--take-over", h.names[1], "--yes"); code != 1 || !strings.Contains(text, "would wait for layer "+h.names[0]+", which is not there") {
+	if code, text := h.plugin.run("import", "flux", ownRights, "--take-over", h.names[1], "--yes"); code != 1 || !strings.Contains(text, "would wait for layer "+h.names[0]+", which is not there") {
 		t.Errorf("a child before its parent: exit code %d: %s", code, text)
 	}
 
-	h.interrupted(append([]string{"import", "flux", "--yes", "--take-over"}, h.names...)...)
+	h.interrupted(append([]string{"import", "flux", ownRights, "--yes", "--take-over"}, h.names...)...)
 	h.gone()
 	got, owners := h.state()
 	if diff := cmp.Diff(stays, got); diff != "" || h.histories() != 2 {
@@ -316,13 +320,13 @@ func TestKustomizationThatComesBackStaysSuspended(t *testing.T) {
 	})
 	h.ready(revision)
 
-	h.plugin.expect(2, []string{"take Kustomization " + f.prefix + "/" + h.names[1] + " out of git"}, "import", "flux", "--take-over", h.names[1], "--yes")
+	h.plugin.expect(2, []string{"take Kustomization " + f.prefix + "/" + h.names[1] + " out of git"}, "import", "flux", ownRights, "--take-over", h.names[1], "--yes")
 	f.deployed("inner", revision)
 	if live := h.object(h.names[1]); stack.client.Get(f.ctx, types.NamespacedName{Namespace: f.prefix, Name: h.names[1]}, live) != nil || !objects.IsSuspended(live) {
 		t.Error("it is not suspended")
 	}
-	h.plugin.expect(2, []string{"is suspended.", "take Kustomization " + f.prefix + "/" + h.names[0] + " out of git"}, "import", "flux", "--take-over", h.names[0], "--yes")
-	h.plugin.expect(0, []string{"layer " + h.names[1] + " is deployed"}, "import", "flux", "--take-over", h.names[1], "--yes")
+	h.plugin.expect(2, []string{"is suspended.", "take Kustomization " + f.prefix + "/" + h.names[0] + " out of git"}, "import", "flux", ownRights, "--take-over", h.names[0], "--yes")
+	h.plugin.expect(0, []string{"layer " + h.names[1] + " is deployed"}, "import", "flux", ownRights, "--take-over", h.names[1], "--yes")
 	h.plugin.expect(0, []string{"has its objects again"}, "import", "flux", "--undo", h.names[1], h.names[0], "--yes")
 	h.ready(revision)
 	h.keysOf("settings", "one")

@@ -34,6 +34,10 @@ directory has to change. A Kustomization that others are applied by becomes a la
 they depend on; one that applies nothing but other Kustomizations needs no layer. What
 cannot be converted is named, field by field.
 
+A Kustomization without an account becomes a layer with the account that
+kustomize-controller's --default-service-account names, as which it is applied now. Where
+that cannot be seen on the cluster, it is refused until the flag of the same name says it.
+
 With --take-over the Kustomizations that are named are handed over in place, once --yes
 is given, too: each is suspended, its objects become those of a layer, and it is deleted
 when the layer is deployed. Nothing is installed, restarted or changed but labels, owners
@@ -65,6 +69,9 @@ type fluxImport struct {
 	force, dryRun         bool
 	takesOver, undo, yes  bool
 	timeout               time.Duration
+	// account is what --default-service-account says, which counts where it is given.
+	account      string
+	accountGiven bool
 
 	report fluxReport
 }
@@ -97,6 +104,7 @@ func newFlux(c *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use: "flux [[NAMESPACE/]NAME...]", Short: "Make layers of Flux's Kustomizations", Long: importFluxLong, Example: importFluxExamples,
 		RunE: func(command *cobra.Command, names []string) error {
+			i.accountGiven = command.Flags().Changed(kustomizations.AccountFlag)
 			switch {
 			case i.undo:
 				return i.giveBack(command.Context(), names)
@@ -115,6 +123,8 @@ func newFlux(c *console.Console) *cobra.Command {
 	flags.StringVar(&i.into, "into", "./layers", "the folder that layers are written to; - for standard output")
 	flags.StringVar(&i.fromDir, "from-dir", "", "the folder that holds the repository, instead of a cluster")
 	flags.StringSliceVar(&i.below, "below", nil, "with --from-dir, a folder of it that Kustomizations are looked for in; may be given several times")
+	flags.StringVar(&i.account, kustomizations.AccountFlag, "",
+		"the flag of kustomize-controller of that name, where it cannot be seen: the account of Kustomizations that name none; empty where it has no such flag")
 	flags.BoolVar(&i.force, "force", false, "overwrite files that hold something else")
 	flags.BoolVar(&i.dryRun, "dry-run", false, "write nothing")
 	console.OutputFlag(command, &i.output, "json", "yaml")
@@ -130,7 +140,7 @@ func (i *fluxImport) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	all := kustomizations.Convert(found.Found, found.Handed)
+	all := i.conversions(found)
 	chosen, err := chooseKustomizations(all, names)
 	if err != nil {
 		return err
@@ -151,6 +161,15 @@ func (i *fluxImport) run(ctx context.Context, names []string) error {
 		return err
 	}
 	return i.finish(written)
+}
+
+// conversions makes layers of what was found.
+func (i *fluxImport) conversions(found *gather.Kustomizations) []kustomizations.Conversion {
+	account := found.Account
+	if i.accountGiven {
+		account = kustomizations.DefaultAccountOf([]string{i.account})
+	}
+	return kustomizations.Convert(found.Found, found.Handed, account)
 }
 
 // find returns the Kustomizations of the cluster, or of a folder.
@@ -311,6 +330,9 @@ func (i *fluxImport) print(written int) error {
 	if n := len(i.report.WithoutAccount); n > 0 {
 		i.Tell("%s no serviceAccountName, and so the rights of Strata's controller, which has those for the kinds that its chart lists (rbac.kinds), "+
 			"and not those of kustomize-controller.", has(n))
+		if i.fromDir != "" && !i.accountGiven {
+			i.Tell("Where kustomize-controller has --%[1]s, name its value by --%[1]s: the layers get that account.", kustomizations.AccountFlag)
+		}
 	}
 	switch {
 	case i.dryRun:

@@ -40,7 +40,7 @@ func (i *fluxImport) takeOver(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	all := kustomizations.Convert(found.Found, found.Handed)
+	all := i.conversions(found)
 	names, err = h.notDone(ctx, all, names)
 	if err != nil || len(names) == 0 {
 		return err

@@ -36,6 +36,8 @@ type Kustomizations struct {
 	Texts map[types.NamespacedName][]byte
 	// Handed holds the layers that were made of Kustomizations, by these.
 	Handed map[types.NamespacedName]string
+	// Account is that of Kustomizations which name none.
+	Account kustomizations.DefaultAccount
 	// Problems say what could not be looked into.
 	Problems []string
 }
@@ -59,6 +61,9 @@ func (c *Cluster) Kustomizations(ctx context.Context) (*Kustomizations, error) {
 				k.Handed[record.Key()] = made.Items[i].GetName()
 			}
 		}
+	}
+	if k.Account, err = c.fluxAccount(ctx); err != nil {
+		return nil, err
 	}
 	for i := range list.Items {
 		found, err := kustomizations.Live(&list.Items[i])
@@ -111,7 +116,8 @@ func KustomizationsIn(ctx context.Context, r *repository.Repository, paths ...st
 			return nil, err
 		}
 	}
-	return e.Kustomizations, nil
+	e.Account, err = fluxAccountIn(artifact)
+	return e.Kustomizations, err
 }
 
 // isBelowAnother tells whether the file of a Kustomization lies in the directory of another.
@@ -151,7 +157,7 @@ func (e *expansion) add(ctx context.Context, object *unstructured.Unstructured, 
 // expand builds the directory of a Kustomization, and adds those that are in it.
 func (e *expansion) expand(ctx context.Context, key types.NamespacedName) error {
 	found := &e.Found[e.byKey[key]]
-	layer := kustomizations.Convert([]kustomizations.Found{{Kustomization: found.Kustomization, Others: 1}}, nil)[0].Layer
+	layer := kustomizations.Convert([]kustomizations.Found{{Kustomization: found.Kustomization, Others: 1}}, nil, kustomizations.DefaultAccount{})[0].Layer
 	if layer == nil {
 		return nil
 	}

@@ -63,7 +63,7 @@ func (c *Conversion) problem(format string, args ...any) {
 const maxLayerName = 63
 
 // convert makes a layer of a Kustomization. names are those of layers, by Kustomization.
-func convert(k *kustomizev1.Kustomization, names map[types.NamespacedName]string) Conversion {
+func convert(k *kustomizev1.Kustomization, names map[types.NamespacedName]string, account DefaultAccount) Conversion {
 	c := Conversion{Of: types.NamespacedName{Namespace: k.Namespace, Name: k.Name}}
 	layer := &v1alpha1.AddonsLayer{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AddonsLayerKind},
@@ -75,7 +75,7 @@ func convert(k *kustomizev1.Kustomization, names map[types.NamespacedName]string
 	c.dependencies(k, spec, names)
 	c.generator(k, spec)
 	c.rollout(k, spec)
-	c.identity(k, spec)
+	c.identity(k, spec, account)
 	if len(layer.Name) > maxLayerName {
 		c.problem("metadata.name: %s has more than %d characters, which is the most that a layer may have", layer.Name, maxLayerName)
 	}
@@ -206,8 +206,8 @@ func (c *Conversion) rollout(k *kustomizev1.Kustomization, spec *v1alpha1.Addons
 }
 
 // identity converts as whom and where objects are written.
-func (c *Conversion) identity(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec) {
-	spec.ServiceAccountName = k.Spec.ServiceAccountName
+func (c *Conversion) identity(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec, account DefaultAccount) {
+	spec.ServiceAccountName = c.account(k.Spec.ServiceAccountName, account)
 	to := k.Spec.KubeConfig
 	if to == nil {
 		return

@@ -53,7 +53,7 @@ func Fields() []Field {
 		{"postBuild", Kept, ""},
 		{"prune", Kept, ""},
 		{"retryInterval", Dropped, "a layer tries again by itself, and when something changes"},
-		{"serviceAccountName", Kept, ""},
+		{"serviceAccountName", Kept, "the --default-service-account of kustomize-controller where it is empty"},
 		{"sourceRef", Mapped, "source"},
 		{"suspend", Mapped, "hold"},
 		{"targetNamespace", Kept, ""},

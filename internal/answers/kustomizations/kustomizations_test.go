@@ -97,7 +97,7 @@ func TestConvert(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := Convert([]Found{read(t, "a", test.spec), read(t, "other", "force: false")}, nil)[0]
+			c := Convert([]Found{read(t, "a", test.spec), read(t, "other", "force: false")}, nil, DefaultAccount{})[0]
 			var want map[string]any
 			if err := yaml.Unmarshal([]byte("{"+test.want+"}"), &want); err != nil {
 				t.Fatal(err)
@@ -128,7 +128,7 @@ func TestConvertTree(t *testing.T) {
 	middle.Parent, leaf.Parent = top.key(), middle.key()
 	middle.Others = 0
 	got := map[string]string{}
-	for _, c := range Convert([]Found{leaf, middle, twin, top}, nil) {
+	for _, c := range Convert([]Found{leaf, middle, twin, top}, nil, DefaultAccount{}) {
 		layer := "-"
 		if c.Layer != nil {
 			layer = c.Layer.Name + " " + strings.Join(c.Layer.Spec.Prereqs.DependsOn, ",")
@@ -151,7 +151,7 @@ func TestConvertAfterAHandOver(t *testing.T) {
 	handed := map[types.NamespacedName]string{
 		child.Parent: "top", {Namespace: "apps", Name: "gone"}: "was-gone", {Namespace: "other", Name: "leaf"}: "other-leaf",
 	}
-	got := Convert([]Found{child, twin}, handed)
+	got := Convert([]Found{child, twin}, handed, DefaultAccount{})
 	if want := []string{"was-gone", "top"}; len(got[0].Problems) > 0 || cmp.Diff(want, got[0].Layer.Spec.Prereqs.DependsOn) != "" {
 		t.Errorf("it depends on %v: %v", got[0].Layer.Spec.Prereqs.DependsOn, got[0].Problems)
 	}
@@ -184,5 +184,77 @@ status: {inventory: {entries: [{id: b_c_kustomize.toolkit.fluxcd.io_Kustomizatio
 	_ = unstructured.SetNestedField(object.Object, "x", "spec", "pahth")
 	if _, err := Live(object); err == nil || !strings.Contains(err.Error(), `unknown field "spec.pahth"`) {
 		t.Errorf("a mistyped field: %v", err)
+	}
+}
+
+// A layer has the account that its Kustomization is applied as, and is refused where that
+// is not known: without one it would have the rights of Strata's controller.
+func TestConvertUnderADefaultAccount(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason, spec  string
+		account       DefaultAccount
+		want          string
+		note, problem string
+	}{
+		"none": {reason: "kustomize-controller applies with its own rights, which are all", spec: "force: false"},
+		"default": {
+			reason: "the layer is written as the same account", spec: "force: false", account: DefaultAccount{Name: "flux"},
+			want: "flux", note: "spec.serviceAccountName: is flux, the --default-service-account",
+		},
+		"own": {reason: "its own account goes before", spec: "serviceAccountName: me", account: DefaultAccount{Name: "flux"}, want: "me"},
+		"a cluster": {
+			reason: "Flux acts as the account on other clusters, too", spec: "kubeConfig: {secretRef: {name: edge}}", account: DefaultAccount{Name: "flux"},
+			want: "flux", note: "spec.serviceAccountName: is flux",
+		},
+		"unknown": {
+			reason: "it may be one with few rights", spec: "force: false", account: DefaultAccount{Unknown: "nobody says"},
+			problem: "spec.serviceAccountName: is empty, and nobody says: ",
+		},
+		"own and unknown": {reason: "the default does not count", spec: "serviceAccountName: me", account: DefaultAccount{Unknown: "nobody says"}, want: "me"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := Convert([]Found{read(t, "a", test.spec)}, nil, test.account)[0]
+			if got := c.Layer.Spec.ServiceAccountName; got != test.want {
+				t.Errorf("the account is %q, want %q: %s", got, test.want, test.reason)
+			}
+			begin(t, "notes", some(test.note), c.Notes)
+			begin(t, "problems", some(test.problem), c.Problems)
+		})
+	}
+}
+
+// some returns a text, or nothing where it is empty.
+func some(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+func TestDefaultAccountOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		controllers [][]string
+		want        string
+		unknown     string
+	}{
+		"no flag":        {controllers: [][]string{{"--events-addr=", "--default-service-accounts=x", "default-service-account=x"}}},
+		"a flag":         {controllers: [][]string{{"--watch-all-namespaces=true", "--default-service-account=flux"}}, want: "flux"},
+		"two arguments":  {controllers: [][]string{{"--default-service-account", "flux", "--log-level=info"}}, want: "flux"},
+		"the last":       {controllers: [][]string{{"--default-service-account=a", "--default-service-account=b"}}, want: "b"},
+		"empty":          {controllers: [][]string{{"--default-service-account="}}},
+		"shards":         {controllers: [][]string{{"--default-service-account=a"}, {"--default-service-account=a"}}, want: "a"},
+		"shards differ":  {controllers: [][]string{{"--default-service-account=a"}, {}}, unknown: `different values of --default-service-account: "", "a"`},
+		"of environment": {controllers: [][]string{{"--default-service-account=$(NAME)"}}, unknown: `is "$(NAME)", which is no name`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var names []string
+			for _, arguments := range test.controllers {
+				names = append(names, DefaultAccountIn(arguments))
+			}
+			got := DefaultAccountOf(names)
+			if got.Name != test.want || (got.Unknown == "") != (test.unknown == "") || !strings.Contains(got.Unknown, test.unknown) {
+				t.Errorf("it is %+v", got)
+			}
+		})
 	}
 }

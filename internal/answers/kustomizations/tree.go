@@ -39,7 +39,8 @@ const bootstrap = "flux-system"
 // applies nothing but other Kustomizations needs no layer; others depend on the one that
 // applies them, which leaves out what has a layer of its own. handed holds the layers that
 // were made of Kustomizations which are gone: what they are to the others does not change.
-func Convert(all []Found, handed map[types.NamespacedName]string) []Conversion {
+// account is that of Kustomizations which name none.
+func Convert(all []Found, handed map[types.NamespacedName]string, account DefaultAccount) []Conversion {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b Found) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
@@ -69,7 +70,7 @@ func Convert(all []Found, handed map[types.NamespacedName]string) []Conversion {
 			c = Conversion{Of: each.key(), Empty: true}
 			c.note("spec.path: %s, and nothing else: no layer is needed", withLayers(children[each.key()]))
 		default:
-			c = convert(each.Kustomization, names)
+			c = convert(each.Kustomization, names, account)
 			c.tree(each, names, parents, children[each.key()])
 		}
 		c.File, c.Parent = each.File, each.Parent
