@@ -46,7 +46,7 @@ func (k *Keeper) setupClaims(mgr manager.Manager) error {
 	}
 	k.wired = k.wiring(func(s source.Source) error { return c.Watch(s) })
 	k.kinds = informers.NewKinds(informers.Cluster{Client: k.Client, Past: k.Reader, Cache: k.own, Reader: k.own}, k.wired)
-	k.objects = &keeping.Objects{Keys: keys, Kinds: k.kinds, Other: k.kindsOn, Recent: k.recent, Reserved: k.Settings.Reserved}
+	k.objects = &keeping.Objects{Keys: keys, Kinds: k.kinds, Other: k.kindsOn, Recent: k.recent, Reserved: k.Settings.ReservedForClaims}
 	k.executor = k.objects.Executor(k.Client, k.PlanValid)
 	k.releases.begin = func() error { return watchAll(c, k.releaseWatch(mgr)) }
 	crd := &metav1.PartialObjectMetadata{}

@@ -64,6 +64,16 @@ func (s Settings) ReservedFor(layer string, id objects.ID, obj *unstructured.Uns
 	return why
 }
 
+// ReservedForClaims is Reserved for CapabilityClaims, whose own objects say that they are
+// kept for claims. Which claim has one, its label tells.
+func (s Settings) ReservedForClaims(id objects.ID, obj *unstructured.Unstructured) string {
+	why := s.Reserved(id, obj)
+	if why == reserved.KeptForClaim {
+		return ""
+	}
+	return why
+}
+
 // reservedName says what the object of a name is kept for, whoever exists.
 func (s Settings) reservedName(id objects.ID) string {
 	return cmp.Or(reserved.Name(id, s.Namespace), s.reservedOwn(id))
