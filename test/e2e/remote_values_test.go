@@ -123,7 +123,7 @@ func TestValuesOfAnotherNamespace(t *testing.T) {
 			secret(stack.client, apps, "shared", "one", map[string]string{v1alpha1.ShareWithAnnotation: "remotecluster/" + cluster.String()})
 		},
 	} {
-		f.state("base", v1alpha1.StateApplying, "is not given without leave: kubectl --namespace "+apps+" annotate secret ")
+		f.state("base", v1alpha1.StateApplying, "are not given without leave: kubectl --namespace "+f.prefix+" annotate secret ")
 		if _, err := f.configMapOn(far.client, apps, "base"); err == nil {
 			t.Errorf("the release is installed without %s", name)
 		}

@@ -64,7 +64,7 @@ func TestThePagePlansACommit(t *testing.T) {
 	}
 	tab.Says(".diff .tilde", "ConfigMap")
 	tab.Says(".actions", "data.value: a -> ")
-	tab.Says(".commands", "kubectl strata plan --from-git next -l 'team="+f.prefix+"'")
+	tab.Says(".commands", "kubectl strata plan --from-git next -l team="+f.prefix)
 	tab.Accessible("a plan of a commit")
 	if got := f.release("one"); got.Generation != 1 {
 		t.Errorf("the release was written: it has generation %d", got.Generation)

@@ -27,7 +27,7 @@ import (
 )
 
 // pageAddress is what kubectl strata ui prints.
-var pageAddress = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+`)
+var pageAddress = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+#act=\w+`)
 
 // ui starts kubectl strata ui, which ends with the test, and returns the address that
 // opens the page.

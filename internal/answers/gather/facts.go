@@ -62,10 +62,9 @@ func (c *Cluster) Facts(ctx context.Context, wanted checks.Wanted) (checks.Facts
 		facts.CRDsErr, err = lacking(err)
 		return err
 	})
-	group.Go(func() (err error) {
-		facts.Unshared, err = c.unshared(ctx, c.ControllerNamespace(ctx))
-		facts.UnsharedErr, err = lacking(err)
-		return err
+	group.Go(func() error {
+		facts.Unshared, facts.UnsharedErr = c.unshared(ctx, c.ControllerNamespace(ctx))
+		return nil // The rest of the check goes on without.
 	})
 	group.Go(func() (err error) {
 		facts.May, err = MayDo(ctx, client, checks.CommandRights)

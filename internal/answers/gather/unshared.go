@@ -37,7 +37,7 @@ func (c *Cluster) unshared(ctx context.Context, namespace string) ([]checks.Unsh
 	}
 	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets"))
 	copies, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LayerLabel})
-	if err != nil {
+	if err != nil || len(copies.Items) == 0 {
 		return nil, err
 	}
 	s, err := c.Read(ctx, snapshot.Layers, snapshot.Clusters, snapshot.HostClusters, snapshot.Providers)
