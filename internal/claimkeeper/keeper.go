@@ -168,7 +168,6 @@ const (
 	indexUID        = "strata.uid"
 	indexCapability = "strata.capability"
 	indexBoundTo    = "strata.boundTo"
-	indexRecordOf   = "strata.recordOf"
 )
 
 func (k *Keeper) setupIndexes(mgr manager.Manager) error {
@@ -225,10 +224,6 @@ func (k *Keeper) setupCache(mgr manager.Manager) error {
 	})
 	if err != nil {
 		return fmt.Errorf("cannot make the cache of what claims have: %w", err)
-	}
-	byClaim := func(obj client.Object) []string { return []string{obj.GetLabels()[v1alpha1.ClaimLabel]} }
-	if err := k.own.IndexField(context.Background(), &appsv1.ControllerRevision{}, indexRecordOf, byClaim); err != nil {
-		return fmt.Errorf("cannot index %s: %w", indexRecordOf, err)
 	}
 	if err := mgr.Add(keeping.LedCache{Cache: k.own}); err != nil {
 		return fmt.Errorf("cannot add a cache: %w", err)

@@ -99,10 +99,11 @@ func (k *Keeper) bound(ctx context.Context, claim *v1alpha1.CapabilityClaim) (*r
 }
 
 // recordsOf returns the records of bindings that have the label of a claim, signed or not, as the
-// cache has them.
+// cache has them. There is no index for the label: an index would begin to watch before the
+// controllers start, and nothing would start where the right to records is missing.
 func (k *Keeper) recordsOf(ctx context.Context, claim types.UID) ([]appsv1.ControllerRevision, error) {
 	list := &appsv1.ControllerRevisionList{}
-	of := client.MatchingFields{indexRecordOf: string(claim)}
+	of := client.MatchingLabels{v1alpha1.ClaimLabel: string(claim)}
 	if err := k.own.List(ctx, list, client.InNamespace(k.Settings.Namespace), of, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list the records of bindings: %w", err)
 	}

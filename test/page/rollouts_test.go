@@ -183,7 +183,7 @@ func TestRolloutIsShown(t *testing.T) {
 	tab.Until("location.pathname === '/platforms/edge' && location.search === '?plan=1.1.0'")
 	tab.Says("section[aria-labelledby=plan-title]", "layers would be written now, 0 deleted")
 	tab.Says(".rows tr.change", "1.0.0 → 1.1.0")
-	tab.Says("section[aria-labelledby=plan-title] .commands", "kubectl strata platform plan edge --version '1.1.0'")
+	tab.Says("section[aria-labelledby=plan-title] .commands", "kubectl strata platform plan edge --version 1.1.0")
 	tab.Until("document.querySelectorAll('.rows tr.change').length <= 6")
 
 	r.to("1.1.0", now.Add(-2*time.Hour))
