@@ -267,7 +267,7 @@ func (g *Plan) connect(ctx context.Context) error {
 	if g.through, err = newThroughServer(config); err != nil {
 		return fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
-	if g.Snapshot, err = g.cluster.Read(ctx, planParts...); err != nil {
+	if g.Snapshot, err = g.cluster.Read(ctx, slices.Concat(planParts, ownerParts)...); err != nil {
 		return err
 	}
 	if err := g.Unread[snapshot.Releases]; err != nil {

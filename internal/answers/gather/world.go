@@ -37,9 +37,12 @@ import (
 
 // planParts are what a plan reads of a cluster.
 var planParts = append([]snapshot.Part{
-	snapshot.Layers, snapshot.Releases, snapshot.Clusters, snapshot.HostClusters, snapshot.Claims, snapshot.Providers,
-	snapshot.Bundles, snapshot.Applications, snapshot.HelmRepositories, snapshot.HelmCharts,
+	snapshot.Layers, snapshot.Releases, snapshot.Clusters, snapshot.Bundles, snapshot.Applications, snapshot.HelmRepositories, snapshot.HelmCharts,
 }, snapshot.Sources...)
+
+// ownerParts have names of objects kept for them, and refer to Secrets that are given to
+// nobody. Those of them that layers list are read one by one, as they are on the cluster.
+var ownerParts = []snapshot.Part{snapshot.HostClusters, snapshot.Claims, snapshot.Providers}
 
 // Plan is what the controller would decide from: a cluster as it is, and what would be
 // committed.
