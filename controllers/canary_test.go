@@ -144,7 +144,7 @@ func TestCanariesStayInSecrets(t *testing.T) {
 	a := newAviary(t)
 	f := a.fixture
 	for _, name := range []string{"values", "far", "charts", "git"} {
-		a.secret(a.client, a.namespace, name, "password: "+a.plant("the Secret "+name))
+		a.secret(a.client, a.namespace, name, "password: "+a.plant("the Secret "+name), v1alpha1.ShareWithAnnotation, v1alpha1.ShareWithClusters)
 	}
 	valuesFrom := "  valuesFrom: [{kind: Secret, name: NAME}]\n"
 	a.manifest("base", a.release("base")+strings.ReplaceAll(valuesFrom, "NAME", "values"))
