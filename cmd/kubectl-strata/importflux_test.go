@@ -141,24 +141,28 @@ func TestImportFluxUnderADefaultAccount(t *testing.T) {
 	}{
 		"the default": {
 			"the layers have the account", fluxController("--default-service-account=tenant, "), "", exitBlocked,
-			[]string{"serviceAccountName: is tenant, the --default-service-account of kustomize-controller"}, "tenant",
+			[]string{"serviceAccountName: is tenant, the --default-service-account of kustomize-controller"},
+			"tenant",
 		},
 		"another tool's": {
 			"helm-controller has a flag of that name, which is not this one",
 			fluxController("") + strings.ReplaceAll(fluxController("--default-service-account=tenant, "), "kustomize-controller", "helm-controller"), "", exitBlocked,
-			[]string{"2 layers have no serviceAccountName"}, "",
+			[]string{"2 layers have no serviceAccountName"},
+			"",
 		},
 		"unseen": {
 			"no Deployment says it", "", "", exitBlocked,
 			[]string{
 				"Kustomization flux-system/top: spec.serviceAccountName: is empty, and kustomize-controller's --default-service-account is not known, because no Deployment of it is seen",
 				"write the account into the Kustomization, or give its name by --default-service-account",
-			}, "",
+			},
+			"",
 		},
 		"shards that differ": {
 			"it is not known which one applies it",
 			fluxController("--default-service-account=a, ") + strings.Replace(fluxController(""), "name: kustomize-controller,", "name: shard,", 1), "", exitBlocked,
-			[]string{`kustomize-controllers have different values of --default-service-account: "", "a"`}, "",
+			[]string{`kustomize-controllers have different values of --default-service-account: "", "a"`},
+			"",
 		},
 		"unseen and given": {
 			"the flag says it", "", "--default-service-account=tenant", exitBlocked, []string{"serviceAccountName: is tenant"}, "tenant",

@@ -30,7 +30,9 @@ func (c *Cluster) fluxAccount(ctx context.Context) (kustomizations.DefaultAccoun
 	}
 	list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return kustomizations.DefaultAccount{Unknown: fmt.Sprintf("kustomize-controller's --%s is not known, because Deployments cannot be listed", kustomizations.AccountFlag)}, nil
+		return kustomizations.DefaultAccount{
+			Unknown: fmt.Sprintf("kustomize-controller's --%s is not known, because Deployments cannot be listed", kustomizations.AccountFlag),
+		}, nil
 	}
 	var names []string
 	for i := range list.Items {
@@ -39,7 +41,9 @@ func (c *Cluster) fluxAccount(ctx context.Context) (kustomizations.DefaultAccoun
 		}
 	}
 	if len(names) == 0 {
-		return kustomizations.DefaultAccount{Unknown: fmt.Sprintf("kustomize-controller's --%s is not known, because no Deployment of it is seen", kustomizations.AccountFlag)}, nil
+		return kustomizations.DefaultAccount{
+			Unknown: fmt.Sprintf("kustomize-controller's --%s is not known, because no Deployment of it is seen", kustomizations.AccountFlag),
+		}, nil
 	}
 	return kustomizations.DefaultAccountOf(names), nil
 }

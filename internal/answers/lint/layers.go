@@ -195,7 +195,8 @@ func (l *linter) checkName(each *layer, manifest *directories.Manifest) {
 	}
 	if text := manifest.Object.GetNamespace() + "/" + manifest.Object.GetName(); strings.Contains(text, "$") || len(manifest.Named) > 0 {
 		l.add(ruleSecretName, l.origin(manifest.File, manifest.Line, manifest.Object), "", each.label(),
-			"%s has a name with a variable that a Secret may give, and statuses and messages tell names: give it from a ConfigMap, or name the object otherwise", manifest.ID())
+			"%s has a name with a variable that a Secret may give, and statuses and messages tell names: give it from a ConfigMap, or name the object otherwise",
+			manifest.ID())
 	}
 }
 

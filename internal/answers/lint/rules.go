@@ -126,7 +126,10 @@ func Rules() []Rule {
 		{ruleUnusedDirectory, Warning, "HelmReleases that no layer names", "Nobody would install them: name their directory in a layer, or remove it."},
 		{ruleEncrypted, Warning, "a file that is encrypted", "Lint has no key: what the file holds is not looked into, and everything else is."},
 		{ruleIgnored, Warning, "a kustomization of several documents", "kustomize reads the first document alone, and says nothing of the others: make it one."},
-		{ruleSecretName, Warning, "a name that is made of a variable which may come from a Secret", "Statuses and messages tell names: give that variable from a ConfigMap, or name the object otherwise."},
+		{
+			ruleSecretName, Warning, "a name that is made of a variable which may come from a Secret",
+			"Statuses and messages tell names: give that variable from a ConfigMap, or name the object otherwise.",
+		},
 		{ruleVariables, Warning, "a variable that nobody gives", "It is empty, as with Flux: give it in spec.postBuild, or write a default such as ${name:=value}."},
 		{ruleChart, Error, "a chart that cannot be rendered", "Flux would fail in the same way."},
 		{ruleChartUnavailable, Warning, "a chart that cannot be had from here", "It was not checked; --charts=false renders none."},
