@@ -64,7 +64,7 @@ func TestAdviceIsMadeOfWords(t *testing.T) {
 		for _, kind := range []string{"AddonsLayer", "HelmRelease", "RemoteCluster", "Pod", evil} {
 			for _, command := range Advice("kubectl strata", evil, Link{Kind: kind, Namespace: evil, Name: evil, Reason: reason, Cluster: evil}) {
 				bare := strings.NewReplacer("'"+evil+"'", "", "'"+evil+"/"+evil+"'", "", "'CONTEXT-OF-"+evil+"'", "", "'"+strings.ToLower(evil)+"'", "").Replace(command)
-				if strings.ContainsAny(bare, ";|#") {
+				if strings.ContainsAny(strings.ReplaceAll(bare, " | grep HASH", ""), ";|#") {
 					t.Errorf("%s on a %s is advised %s", reason, kind, command)
 				}
 			}
