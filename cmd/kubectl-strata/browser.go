@@ -64,7 +64,7 @@ func opener(system string) (program string, args []string) {
 	return "xdg-open", nil
 }
 
-// leadOn writes a file that leads to an address and that nobody else may read, and returns how
+// leadOn writes a file that leads to an address and that only its user may read, and returns how
 // to remove it.
 func leadOn(address string) (file string, remove func(), err error) {
 	folder, err := os.MkdirTemp("", "strata-ui-") // of mode 0700
