@@ -4,7 +4,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -37,10 +36,9 @@ func (o *observer) give(ctx context.Context, place placement.Place, origins []ob
 // it reads metadata first, and the rest of what is given alone; of another one it
 // reads what the layer's account may get.
 func (o *observer) giveOne(ctx context.Context, place placement.Place, origin objects.ID) (placement.Given, error) {
-	var withheld, barred string
-	unshared := false
+	refusals := &placement.Refusals{}
 	for _, at := range place.Places(origin) {
-		verdict, seen, err := o.judge(ctx, place, origin, at, placement.Looked{Barred: barred, Unshared: unshared})
+		verdict, seen, err := o.judge(ctx, place, origin, at, refusals.Looked())
 		if err != nil {
 			return placement.Given{}, err
 		}
@@ -53,13 +51,9 @@ func (o *observer) giveOne(ctx context.Context, place placement.Place, origin ob
 		if verdict.Given {
 			return placement.Given{Object: seen.Object, By: verdict.By, Ending: verdict.Ending}, nil
 		}
-		if unshared && verdict.Unshared {
-			withheld = verdict.Withheld // which names the place before, too
-		}
-		withheld, barred = cmp.Or(withheld, verdict.Withheld), cmp.Or(barred, verdict.Barred)
-		unshared = verdict.Unshared
+		refusals.Add(verdict)
 	}
-	return placement.Given{Withheld: cmp.Or(withheld, barred)}, nil
+	return refusals.Given(), nil
 }
 
 // judge says whether what lies in a place is given, by what can be known of it

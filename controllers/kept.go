@@ -60,34 +60,34 @@ func (q namedQuestion) ask(ctx context.Context, r *AddonsLayerReconciler) (strin
 }
 
 func (q namedQuestion) read(ctx context.Context, r *AddonsLayerReconciler) (string, error) {
-	if clusters, err := kubeConfigQuestion(q).read(ctx, r); err != nil || len(clusters) > 0 {
-		return reserved.KeptSource, err
-	}
-	if q.secret.Cluster != "" {
-		return "", nil
-	}
-	hosts, providers, layers := &v1alpha1.HostClusterList{}, &v1alpha1.CapabilityProviderList{}, &v1alpha1.AddonsLayerList{}
-	byID := client.MatchingFields{indexSecrets: q.secret.String()}
+	clusters, hosts := &v1alpha1.RemoteClusterList{}, &v1alpha1.HostClusterList{}
+	providers, layers := &v1alpha1.CapabilityProviderList{}, &v1alpha1.AddonsLayerList{}
 	for _, lookUp := range []struct {
-		list  client.ObjectList
-		field client.MatchingFields
-	}{{hosts, byID}, {providers, byID}, {layers, client.MatchingFields{indexSecrets: q.secret.Name}}} {
-		if err := r.Client.List(ctx, lookUp.list, lookUp.field, client.UnsafeDisableDeepCopy); err != nil {
+		list         client.ObjectList
+		field, value string
+	}{
+		{clusters, indexKubeConfig, q.secret.String()},
+		{hosts, indexSecrets, q.secret.String()},
+		{providers, indexSecrets, q.secret.String()},
+		{layers, indexSecrets, q.secret.Name},
+	} {
+		if err := r.Client.List(ctx, lookUp.list, client.MatchingFields{lookUp.field: lookUp.value}, client.UnsafeDisableDeepCopy); err != nil {
 			return "", fmt.Errorf("cannot find out what refers to %s: %w", q.secret, err)
 		}
 	}
-	switch {
-	case len(hosts.Items) > 0:
-		return placement.KeptForLogin, nil
-	case len(providers.Items) > 0:
-		return placement.KeptForProvider, nil
+	return placement.Referrers{
+		Clusters: pointers(clusters.Items), Hosts: pointers(hosts.Items), Providers: pointers(providers.Items), Layers: pointers(layers.Items),
+		NamespaceOf: r.Settings.NamespaceFor,
+	}.Kept(q.secret), nil
+}
+
+// pointers returns pointers to the items of a list, which are the cache's own.
+func pointers[T any](items []T) []*T {
+	found := make([]*T, 0, len(items))
+	for i := range items {
+		found = append(found, &items[i])
 	}
-	for i := range layers.Items {
-		if r.Settings.NamespaceFor(&layers.Items[i]) == q.secret.Namespace {
-			return placement.KeptForDecryption, nil
-		}
-	}
-	return "", nil
+	return found
 }
 
 func (q namedQuestion) answer(kept string) string { return kept }

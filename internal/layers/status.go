@@ -188,29 +188,39 @@ const maxUnsetNamed = 5
 // unsetMessage names the variables that objects of a directory read and that nobody gives;
 // empty where there are none.
 func unsetMessage(directory *directories.Directory) string {
+	return listing(directory, maxUnsetNamed, "nobody gives these variables, so they are empty: ", func(manifest *directories.Manifest) string {
+		if len(manifest.Unset) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s in %s", strings.Join(manifest.Unset, ", "), manifest.ID())
+	})
+}
+
+// listing says something of the objects of a directory, of most of them at most, and how many
+// more there are; empty where there is nothing to say of any.
+func listing(directory *directories.Directory, most int, begin string, say func(*directories.Manifest) string) string {
 	if directory == nil {
 		return ""
 	}
-	var named []string
+	var said []string
 	count := 0
 	for i := range directory.Manifests {
-		manifest := &directory.Manifests[i]
-		if len(manifest.Unset) == 0 {
+		text := say(&directory.Manifests[i])
+		if text == "" {
 			continue
 		}
 		count++
-		if count <= maxUnsetNamed {
-			named = append(named, fmt.Sprintf("%s in %s", strings.Join(manifest.Unset, ", "), manifest.ID()))
+		if count <= most {
+			said = append(said, text)
 		}
 	}
-	if count == 0 {
+	switch {
+	case count == 0:
 		return ""
+	case count > most:
+		said = append(said, fmt.Sprintf("and %d more objects", count-most))
 	}
-	message := "nobody gives these variables, so they are empty: " + strings.Join(named, "; ")
-	if more := count - len(named); more > 0 {
-		message += fmt.Sprintf("; and %d more objects", more)
-	}
-	return message
+	return begin + strings.Join(said, "; ")
 }
 
 // namedMessage names the variables of Secrets that names of objects are made of; empty where
@@ -240,30 +250,14 @@ const maxUnsharedNamed = 3
 // unsharedMessage names the Secrets that releases of another cluster still have although
 // nobody has shared them; empty where there are none.
 func unsharedMessage(directory *directories.Directory) string {
-	if directory == nil {
-		return ""
-	}
-	var named []string
-	count := 0
-	for i := range directory.Manifests {
-		manifest := &directory.Manifests[i]
+	const begin = "copies of Secrets are used that nobody has shared, and go with the next minor version of Strata: "
+	return listing(directory, maxUnsharedNamed, begin, func(manifest *directories.Manifest) string {
 		if manifest.Unshared == "" {
-			continue
+			return ""
 		}
-		count++
-		if count <= maxUnsharedNamed {
-			of := strings.TrimPrefix(manifest.Object.GetAnnotations()[v1alpha1.CopyOfAnnotation], "Secret/")
-			named = append(named, fmt.Sprintf("of Secret %s: %s", of, manifest.Unshared))
-		}
-	}
-	if count == 0 {
-		return ""
-	}
-	message := "copies of Secrets are used that nobody has shared, and go with the next minor version of Strata: " + strings.Join(named, "; ")
-	if more := count - len(named); more > 0 {
-		message += fmt.Sprintf("; and of %d more", more)
-	}
-	return message
+		of := strings.TrimPrefix(manifest.Object.GetAnnotations()[v1alpha1.CopyOfAnnotation], "Secret/")
+		return fmt.Sprintf("of Secret %s: %s", of, manifest.Unshared)
+	})
 }
 
 func truncate(message string) string { return address.Line(message, maxMessage) }

@@ -85,6 +85,28 @@ const (
 	byClaim      = "claim"
 )
 
+// Refusals sum up why an object is given from none of its Places, which are judged in order.
+type Refusals struct {
+	withheld, barred string
+	unshared         bool
+}
+
+// Looked returns what is known of the next place by those before it.
+func (r *Refusals) Looked() Looked { return Looked{Barred: r.barred, Unshared: r.unshared} }
+
+// Add notes the verdict on a place that gives nothing. What lacks leave in two places is
+// worded by the second one, which names both.
+func (r *Refusals) Add(verdict Verdict) {
+	if r.withheld == "" || r.unshared && verdict.Unshared {
+		r.withheld = verdict.Withheld
+	}
+	r.barred = cmp.Or(r.barred, verdict.Barred)
+	r.unshared = verdict.Unshared
+}
+
+// Given returns what comes of them: nothing, and why.
+func (r *Refusals) Given() Given { return Given{Withheld: cmp.Or(r.withheld, r.barred)} }
+
 // Places returns where a ConfigMap or Secret that the directory does not list is
 // looked for, in order: on the layer's own cluster, under its name in the
 // RemoteCluster's namespace here, and here as it was written. origin is the ID of

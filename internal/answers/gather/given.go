@@ -34,13 +34,12 @@ func (g *Plan) given(ctx context.Context, place placement.Place, origins []objec
 }
 
 func (g *Plan) givenOne(ctx context.Context, place placement.Place, origin objects.ID) placement.Given {
-	var withheld string
-	unshared := false
+	refusals := &placement.Refusals{}
 	for _, at := range place.Places(origin) {
 		if at.Cluster != "" {
 			continue
 		}
-		seen := placement.Looked{Unshared: unshared}
+		seen := refusals.Looked()
 		if !placement.IsReserved(at) {
 			g.look(ctx, place, origin, at, &seen)
 		}
@@ -53,12 +52,9 @@ func (g *Plan) givenOne(ctx context.Context, place placement.Place, origin objec
 		if verdict.Given {
 			return placement.Given{Object: seen.Object, By: verdict.By, Ending: verdict.Ending}
 		}
-		if withheld == "" || unshared && verdict.Unshared {
-			withheld = verdict.Withheld
-		}
-		unshared = verdict.Unshared
+		refusals.Add(verdict)
 	}
-	return placement.Given{Withheld: withheld}
+	return refusals.Given()
 }
 
 // look reads what decides whether an object of this cluster is given.
