@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,9 +61,9 @@ func TestServersAreBounded(t *testing.T) {
 		}, redirects: 3, want: "the bucket has sent elsewhere more than 3 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := 0
+			var asked atomic.Int32
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked++
+				asked.Add(1)
 				tc.answer(w, r)
 			}))
 			defer server.Close()
@@ -78,8 +79,8 @@ func TestServersAreBounded(t *testing.T) {
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}
-			if asked > tc.redirects+1 {
-				t.Errorf("it was asked %d times", asked)
+			if got := int(asked.Load()); got > tc.redirects+1 {
+				t.Errorf("it was asked %d times", got)
 			}
 		})
 	}
