@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -293,4 +294,17 @@ status:
 			t.Errorf("%s: %s", what, got)
 		}
 	}
+}
+
+// A command that is copied has what the address names, which somebody else may have made, in
+// one word of a shell.
+func TestCopiedCommandIsMadeOfWords(t *testing.T) {
+	address := serve(t, recorded(t, "platform.yaml"))
+	tab := browser.Open(t)
+	tab.Go(address)
+	tab.Says("h1", "5 layers")
+	tab.Go(strings.TrimSuffix(address, pathOf(address)) + "/?layer=" + url.QueryEscape("x'; reboot #"))
+	tab.Says("h1", "5 layers")
+	tab.Press("c")
+	tab.Says(".said", `kubectl strata why 'x'\''; reboot #'`)
 }
