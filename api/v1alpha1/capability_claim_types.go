@@ -152,8 +152,8 @@ type CapabilityClaimStatus struct {
 	// +optional
 	Objects []Dependent `json:"objects,omitempty"`
 
-	// ObjectsMAC authenticates Objects by the controller's key. Objects of another MAC are those
-	// of somebody else: the controller goes by what is there then.
+	// ObjectsMAC authenticates Objects by the controller's key. Where it does not match, the
+	// controller ignores the list and finds the objects by their label.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ObjectsMAC string `json:"objectsMAC,omitempty"`

@@ -58,9 +58,9 @@ const (
 	// SecretsInNamesCondition is True while names of objects of the layer are made of values
 	// of Secrets, which statuses and messages tell then. It stops nothing.
 	SecretsInNamesCondition = "SecretsInNames"
-	// UnsharedSecretsCondition is True while releases of the layer, which is on another
-	// cluster, still have copies of Secrets that nobody has shared with it. These copies go
-	// with the next minor version. It stops nothing.
+	// UnsharedSecretsCondition is True while releases of the layer use copies of Secrets that
+	// are not shared with the layer's cluster. The next minor version deletes these copies.
+	// The condition stops nothing.
 	UnsharedSecretsCondition = "UnsharedSecrets"
 )
 
@@ -299,8 +299,8 @@ const (
 	ReasonVariablesUnset = "VariablesUnset"
 	// ReasonSecretsInNames says that names of objects are made of values of Secrets.
 	ReasonSecretsInNames = "SecretsInNames"
-	// ReasonGivenWithoutLeave says that releases still have copies of Secrets that nobody
-	// has shared with their cluster.
+	// ReasonGivenWithoutLeave says that releases use copies of Secrets that are not shared
+	// with their cluster.
 	ReasonGivenWithoutLeave = "GivenWithoutLeave"
 	// ReasonKustomizeFailed says that the kustomization of the directory cannot be built.
 	ReasonKustomizeFailed = "KustomizeFailed"

@@ -90,7 +90,7 @@ const (
 	HostClusterLabel = "kraan.io/host-cluster"
 	// HostClusterIDAnnotation on the Secret with the kubeconfig of a HostCluster is the ID of the
 	// cluster that the kubeconfig leads to, and HostClusterVersionAnnotation its version.
-	// ClusterDiscoveries go by them: a status says nothing of which cluster it is.
+	// ClusterDiscoveries read these annotations, and not the status of the HostCluster.
 	HostClusterIDAnnotation      = "kraan.io/host-cluster-id"
 	HostClusterVersionAnnotation = "kraan.io/host-cluster-version"
 	// TakeOverClusterAnnotation takes the cluster on the hosts over from whoever manages it.
@@ -145,8 +145,8 @@ const (
 	// ShareWithClusters in ShareWithAnnotation gives the object to the layers of all
 	// RemoteClusters of its own namespace.
 	ShareWithClusters = "remoteclusters"
-	// SharedByAnnotation on a copy says by whose leave it was made. A copy of a Secret
-	// without it was made before a Secret beside a RemoteCluster needed leave.
+	// SharedByAnnotation on a copy says which leave it was made by. A copy of a Secret without
+	// it comes from a version that needed no leave beside a RemoteCluster.
 	SharedByAnnotation = "kraan.io/shared-by"
 )
 
@@ -163,11 +163,11 @@ const (
 	RotationAnnotation = "kraan.io/rotation"
 	// ProviderLabel is the UID of the CapabilityProvider that a record was made for.
 	ProviderLabel = "kraan.io/provider"
-	// RecordMACAnnotation on a record, which says to whom a claim is bound or which plug-in has
-	// served, is a MAC of it by Strata's key of digests. Without it the record is not acted on.
+	// RecordMACAnnotation on a record is its MAC by Strata's key of digests. A record holds the
+	// binding of a claim, or the last plug-in of a provider. One without a MAC is ignored.
 	RecordMACAnnotation = "kraan.io/record-mac"
-	// RecordsName is the name of the Secret in the controller's namespace that says that the
-	// records of before were signed, and RecordsType its type.
+	// RecordsName is the name of a Secret in the controller's namespace. It notes that all
+	// records of earlier versions are signed. RecordsType is its type.
 	RecordsName = "strata-records"
 	RecordsType = "kraan.io/records"
 	// SignRecordsAnnotation on that Secret has records signed again, by their names and what they
@@ -207,9 +207,9 @@ const (
 	// the key of the digests of Secrets, and DigestKeyType its type.
 	DigestKeyName = "strata-digest-key"
 	DigestKeyType = "kraan.io/digest-key"
-	// DecisionsSignedName is the name of the Secret in the controller's namespace that notes
-	// that all decisions of before were signed, and DecisionsSignedType its type. Nothing
-	// counts that has no MAC while it is there.
+	// DecisionsSignedName is the name of a Secret in the controller's namespace. It notes that
+	// all decisions of earlier versions are signed: while it exists, a decision without a MAC
+	// is ignored. DecisionsSignedType is its type.
 	DecisionsSignedName = "strata-decisions-signed"
 	DecisionsSignedType = "kraan.io/decisions-signed"
 )

@@ -118,8 +118,8 @@ type StageStatus struct {
 
 // StageApproval is one approval of a stage of a roll-out.
 type StageApproval struct {
-	// Approval is what was approved, as STAGE@VERSION, and as STAGE@VERSION#SELECTOR where
-	// it was approved before for another selector.
+	// Approval is STAGE@VERSION. It is STAGE@VERSION#SELECTOR where the stage had another
+	// selector when it was approved first.
 	Approval string `json:"approval"`
 	// Selector identifies the selector that the stage had when the approval was first seen.
 	// It covers no other one.

@@ -25,8 +25,8 @@ const (
 var (
 	// NotActedOn is for fields that report: nothing follows from them.
 	NotActedOn = StatusClass{kind: notActedOn} //nolint:gochecknoglobals // it is constant
-	// Withholds is for fields of which a forged value can delay or leave out a write of its own
-	// object, and brings none about.
+	// Withholds is for fields that can only hold back: a forged value may delay or prevent a
+	// write of its own object, and never causes one.
 	Withholds = StatusClass{kind: withholds} //nolint:gochecknoglobals // it is constant
 )
 

@@ -64,8 +64,8 @@ func opener(system string) (program string, args []string) {
 	return "xdg-open", nil
 }
 
-// leadOn writes a file that leads to an address and that only its user may read, and returns how
-// to remove it.
+// leadOn writes a file that forwards to an address. Only its user may read it. remove deletes
+// the file.
 func leadOn(address string) (file string, remove func(), err error) {
 	folder, err := os.MkdirTemp("", "strata-ui-") // of mode 0700
 	if err != nil {
@@ -82,8 +82,8 @@ func leadOn(address string) (file string, remove func(), err error) {
 	return file, remove, nil
 }
 
-// defaultBrowser returns the name of the desktop file of the user's browser; empty where
-// nobody says it.
+// defaultBrowser returns the name of the desktop file of the user's browser; empty if it is
+// unknown.
 func defaultBrowser(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, askDesktop)
 	defer cancel()
