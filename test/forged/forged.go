@@ -27,19 +27,13 @@ type Forgery[S any] struct {
 
 // Each returns a status with each field forged that is in a class of which nothing follows, or no
 // more than that something is left out. It fails a test where that is not one field at least.
-func Each[S any](t testing.TB, kind string, status S, copies func(S) S) []Forgery[S] {
+// Texts are forged by each of the plausible values, too: those that others wait for.
+func Each[S any](t testing.TB, kind string, status S, copies func(S) S, plausible ...string) []Forgery[S] {
 	t.Helper()
 	var all []Forgery[S]
 	for path, class := range v1alpha1.StatusFields(kind) {
-		if !class.IsForgeable() {
-			continue
-		}
-		for _, how := range []string{"odd", "cleared"} {
-			changed := copies(status)
-			if !put(reflect.ValueOf(&changed).Elem(), strings.Split(path, "."), how == "odd") {
-				t.Fatalf("%s: there is no %s", kind, path)
-			}
-			all = append(all, Forgery[S]{path + ", " + how, changed})
+		if class.IsForgeable() {
+			all = append(all, Of(t, kind, path, status, copies, plausible...)...)
 		}
 	}
 	if len(all) == 0 {
@@ -49,8 +43,31 @@ func Each[S any](t testing.TB, kind string, status S, copies func(S) S) []Forger
 	return all
 }
 
+// Of returns a status with one field forged, whatever its class is.
+func Of[S any](t testing.TB, kind, path string, status S, copies func(S) S, plausible ...string) []Forgery[S] {
+	t.Helper()
+	var all []Forgery[S]
+	add := func(how string, forge func(reflect.Value)) {
+		changed := copies(status)
+		if !put(reflect.ValueOf(&changed).Elem(), strings.Split(path, "."), forge) {
+			t.Fatalf("%s: there is no %s", kind, path)
+		}
+		all = append(all, Forgery[S]{path + ", " + how, changed})
+	}
+	add("odd", func(field reflect.Value) { forge(field, true) })
+	add("cleared", func(field reflect.Value) { forge(field, false) })
+	for _, value := range plausible {
+		add("as "+value, func(field reflect.Value) {
+			if field.Kind() == reflect.String {
+				field.SetString(value)
+			}
+		})
+	}
+	return all
+}
+
 // put forges the field of a path. It returns false where there is none.
-func put(in reflect.Value, path []string, odd bool) bool {
+func put(in reflect.Value, path []string, forge func(reflect.Value)) bool {
 	for in.Kind() == reflect.Pointer {
 		if in.IsNil() {
 			in.Set(reflect.New(in.Type().Elem()))
@@ -66,17 +83,17 @@ func put(in reflect.Value, path []string, odd bool) bool {
 		field := in.Field(i)
 		switch {
 		case len(path) == 1:
-			forge(field, odd)
+			forge(field)
 			return true
 		case !isList:
-			return put(field, path[1:], odd)
+			return put(field, path[1:], forge)
 		}
 		if field.Len() == 0 {
 			field.Set(reflect.Append(field, reflect.Zero(field.Type().Elem())))
 		}
 		found := true
 		for j := range field.Len() {
-			found = found && put(field.Index(j), path[1:], odd)
+			found = found && put(field.Index(j), path[1:], forge)
 		}
 		return found
 	}
