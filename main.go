@@ -43,6 +43,7 @@ import (
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/signals"
+	"github.com/strata-project/strata/internal/signed"
 )
 
 // version is set by the linker.
@@ -94,10 +95,12 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(config, o.managerOptions(clusterVersion, serving))
+	statuses := &signed.Keeper{}
+	mgr, err := ctrl.NewManager(config, o.managerOptions(clusterVersion, statuses, serving))
 	if err != nil {
 		return fmt.Errorf("cannot make the manager: %w", err)
 	}
+	mgr = statuses.Over(mgr)
 	account, err := controllers.WhoAmI(ctx, mgr.GetClient())
 	if err != nil {
 		return err
@@ -115,7 +118,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	process, err := o.process(mgr, clusterVersion, o.settings(account, key), meters)
+	process, err := o.process(mgr, clusterVersion, statuses, o.settings(account, key), meters)
 	if err != nil {
 		return err
 	}
@@ -189,12 +192,13 @@ func (o *options) settings(account types.NamespacedName, key digests.Key) layers
 func (o *options) process(
 	mgr manager.Manager,
 	version *controllers.ClusterVersion,
+	statuses *signed.Keeper,
 	settings layers.Settings,
 	meters *signals.Meters,
 ) (*controllers.Process, error) {
 	process := &controllers.Process{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
-		Cluster: version, Events: mgr.GetEventRecorder("strata"), Settings: settings,
+		Cluster: version, Events: mgr.GetEventRecorder("strata"), Statuses: statuses, Settings: settings,
 		Concurrent: o.concurrent, Selector: o.selector, Meters: meters,
 	}
 	if !o.leader.Enable {
@@ -234,7 +238,7 @@ func (o *options) plugins() *providers.Host {
 	})
 }
 
-func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, serving metricsserver.Options) ctrl.Options {
+func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, statuses *signed.Keeper, serving metricsserver.Options) ctrl.Options {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, sourcev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -242,6 +246,7 @@ func (o *options) managerOptions(clusterVersion *controllers.ClusterVersion, ser
 		}
 	}
 	cacheOptions := informers.CacheOptions()
+	cacheOptions.DefaultTransform = statuses.Transform(cacheOptions.DefaultTransform)
 	cacheOptions.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
 		clusterVersion.Ask()
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)

@@ -43,7 +43,7 @@ func (r *RemoteClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, watch := range []source.Source{
 		source.Kind(r.Cache, client.Object(&v1alpha1.RemoteCluster{}), &handler.EnqueueRequestForObject{},
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
-				predicate.LabelChangedPredicate{}, deletionBegun)), // labels: --watch-label-selector
+				predicate.LabelChangedPredicate{}, deletionBegun, foreignStatus)), // labels: --watch-label-selector
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.clustersOf), countChanged),
 		source.Channel(r.clusterWakeups, &handler.EnqueueRequestForObject{}),
 	} {

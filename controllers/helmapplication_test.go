@@ -29,6 +29,7 @@ func (f *fixture) startCatalogue() {
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.cancel = cancel
 	f.must(setupIndexes(ctx, mgr.GetFieldIndexer()))
+	f.must(reconciler.setupSeal(ctx))
 	f.must((&HelmApplicationReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
 	f.must((&ApplicationBundleReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
 	go func() { f.ended <- mgr.Start(ctx) }()

@@ -26,6 +26,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +44,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
+	"github.com/strata-project/strata/internal/signed"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -148,6 +150,10 @@ func newSerialBareFixture(t *testing.T) *fixture {
 	var err error
 	f.client, err = client.New(plane.Config(), client.Options{Scheme: newScheme()})
 	f.must(err)
+	// What has no MAC counts for nothing, as where Strata was installed after there were MACs.
+	f.must(f.client.Create(f.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: v1alpha1.DecisionsSignedName}, Type: v1alpha1.DecisionsSignedType,
+	}))
 	f.files = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(f.files.Close)
 	return f
@@ -196,8 +202,11 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	f.must(err)
 	version, err := NewClusterVersion(questions, period)
 	f.must(err)
+	statuses := &signed.Keeper{}
+	options.Cache.DefaultTransform = statuses.Transform(options.Cache.DefaultTransform)
 	mgr, err := ctrl.NewManager(server, options)
 	f.must(err)
+	mgr = statuses.Over(mgr)
 	f.must(mgr.Add(version))
 	artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard()})
 	f.must(err)
@@ -206,7 +215,8 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	return mgr, &AddonsLayerReconciler{Artifacts: artifacts, Process: &Process{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Cluster: version, Events: mgr.GetEventRecorder("strata"), Selector: selector, Concurrent: 4,
-		Settings: layers.Settings{Interval: period, Namespace: f.namespace, MaxPrunePercent: 50},
+		Statuses: statuses,
+		Settings: layers.Settings{Interval: period, Namespace: f.namespace, MaxPrunePercent: 50, DigestKey: f.keyOf(1)},
 	}}
 }
 
@@ -234,12 +244,13 @@ func managerOptions() ctrl.Options {
 	}
 }
 
-// count notes every request but watches, and questions for the version apart.
+// count notes every request but watches and the one for whether all is signed, and questions for
+// the version apart.
 func (f *fixture) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		f.mu.Lock()
 		switch {
-		case req.URL.Query().Get("watch") == "true":
+		case req.URL.Query().Get("watch") == "true", strings.HasSuffix(req.URL.Path, "/secrets/"+v1alpha1.DecisionsSignedName):
 		case req.URL.Path == "/version":
 			f.versions++
 		default:

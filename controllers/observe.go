@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/builds"
@@ -79,8 +80,8 @@ func (o *observer) observeContent(ctx context.Context) error {
 
 // observeSurroundings reads everything else that the rules decide from.
 func (o *observer) observeSurroundings(ctx context.Context) error {
-	err := inTurn(ctx, o.observeDeployed, o.observeRestored, o.observeBefore, o.observeLayers, o.observePredecessors, o.observeKinds, o.observeObjects,
-		o.observeTargets, o.observeAwaited, o.observeHealth, o.observeOthers, o.observeBlockers, o.observeDoomed)
+	err := inTurn(ctx, o.observeDeployed, o.observeRestored, o.observeBefore, o.observeLayers, o.observePredecessors, o.observeLabelled,
+		o.observeKinds, o.observeObjects, o.observeTargets, o.observeAwaited, o.observeHealth, o.observeOthers, o.observeBlockers, o.observeDoomed)
 	if err == nil {
 		o.reads.done(o.Settings.AccountFor(o.Layer))
 	}
@@ -296,6 +297,12 @@ func (o *observer) observeKinds(ctx context.Context) error {
 			versions[entry.ID.ServedKind()] = nil
 		}
 	}
+	for _, id := range o.Taken {
+		ids[id] = true
+		if _, known := versions[id.ServedKind()]; !known {
+			versions[id.ServedKind()] = nil
+		}
+	}
 	o.wantedIDs = objects.SortIDs(slices.Collect(maps.Keys(ids)))
 	var failed error
 	for kind, wanted := range versions {
@@ -376,6 +383,33 @@ func (o *observer) observeObjects(ctx context.Context) error {
 		}
 	}
 	return o.observeExclusive(ctx)
+}
+
+// observeLabelled finds what has the label of a layer whose status does not count, on all
+// clusters that are read: its inventory may leave out what somebody wanted to stay.
+func (o *observer) observeLabelled(ctx context.Context) error {
+	if !v1alpha1.IsForeign(o.Layer.Status.Conditions) {
+		return nil
+	}
+	for _, cluster := range append([]string{""}, o.r.remotes.Connected()...) {
+		k := o.r.kindsOf(cluster)
+		if k == nil {
+			continue
+		}
+		for _, gk := range k.All() {
+			owned, err := k.List(ctx, gk, client.MatchingLabels{v1alpha1.LayerLabel: o.Layer.Name})
+			if err != nil {
+				return fmt.Errorf("cannot find what layer %s has: %w", o.Layer.Name, err)
+			}
+			for i := range owned {
+				id := objects.IDOf(&owned[i]).On(cluster)
+				if o.Settings.ReservedFor(o.Layer.Name, id, &owned[i]) == "" {
+					o.Taken = append(o.Taken, id)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // readObject reads an object from the cache of its cluster. Of one that cannot be

@@ -36,7 +36,7 @@ func (r *PlatformReconciler) SetupWithManager(mgr manager.Manager) error {
 	for _, watch := range []source.Source{
 		source.Kind(cache, client.Object(&v1alpha1.Platform{}), &handler.EnqueueRequestForObject{},
 			predicate.Or[client.Object](
-				predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegun,
+				predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegun, foreignStatus,
 			)),
 		source.Kind(cache, client.Object(&v1alpha1.AddonsLayer{}), handler.Funcs{
 			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueuePlatform(q, e.Object) },

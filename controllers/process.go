@@ -28,6 +28,7 @@ import (
 	"github.com/strata-project/strata/internal/ownwrites"
 	"github.com/strata-project/strata/internal/providers"
 	"github.com/strata-project/strata/internal/signals"
+	"github.com/strata-project/strata/internal/signed"
 )
 
 // Process is what all reconcilers of one controller share: how they read and write, by
@@ -50,6 +51,9 @@ type Process struct {
 	Instance string
 	// Meters count what is done; nil means that nobody does.
 	Meters *signals.Meters
+	// Statuses judges and signs those of Strata's own objects; Client, Reader and Cache are
+	// those of a manager that it is over.
+	Statuses *signed.Keeper
 	// Settings of the rules.
 	Settings layers.Settings
 	// Selector narrows the layers, RemoteClusters, HelmApplications and
@@ -73,7 +77,7 @@ type Process struct {
 	wakeups
 	// watch begins a watch that wakes layers.
 	watch func(source.Source) error
-	// unsigned is true as long as decisions without a MAC are taken.
+	// unsigned is true as long as decisions and statuses without a MAC are taken.
 	unsigned atomic.Bool
 	// started is closed when the controller of layers starts; what that is to watch
 	// from then on it does not wait for.

@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,16 +12,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/decisions"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/digests"
+	"github.com/strata-project/strata/internal/printable"
+	"github.com/strata-project/strata/internal/signed"
 )
 
 // seal signs what was decided for objects.
@@ -49,8 +55,8 @@ func (leading) NeedLeaderElection() bool { return true }
 // signRetry is how soon it is tried again to sign what was decided.
 const signRetry = 10 * time.Second
 
-// setupSeal finds out whether decisions without a MAC are still taken: as long as no Secret
-// says that all of them were signed.
+// setupSeal finds out whether decisions and statuses without a MAC are still taken: as long as no
+// Secret says that all of them were signed.
 func (p *Process) setupSeal(ctx context.Context) error {
 	if p.Settings.DigestKey.Equal(digests.Key{}) {
 		return nil
@@ -61,29 +67,42 @@ func (p *Process) setupSeal(ctx context.Context) error {
 		return fmt.Errorf("cannot read whether decisions are signed: %w", err)
 	}
 	p.unsigned.Store(apierrors.IsNotFound(err))
+	p.Statuses.Use(p.Settings.DigestKey, p.unsigned.Load(), p.tellForeign)
 	return nil
 }
 
+// mostManager bounds the name of a manager in an event, in bytes.
+const mostManager = 128
+
+// tellForeign tells of a status that does not count.
+func (p *Process) tellForeign(object signed.Object, by string) {
+	of := object.(client.Object)
+	p.Meters.ForeignStatus(object.SignedStatus().Kind)
+	p.Events.Eventf(of, nil, corev1.EventTypeWarning, v1alpha1.ReasonForeignStatus, "Reconcile",
+		"the status was written by %s, and not by Strata's controller with its key: it counts for nothing until the controller has written it again",
+		cmp.Or(printable.Line(by, mostManager), "something"))
+}
+
 // signAll signs, once, what was decided before there was a MAC, each for the object that it is
-// on, and notes that. From then on nothing counts that has none.
+// on, and what statuses say that others act on, and notes that. From then on nothing counts that
+// has none.
 func (p *Process) signAll(ctx context.Context) error {
 	if !p.unsigned.Load() {
 		return nil
 	}
-	layers, platforms := &v1alpha1.AddonsLayerList{}, &v1alpha1.PlatformList{}
-	for _, list := range []client.ObjectList{layers, platforms} {
-		if err := p.Reader.List(ctx, list); err != nil {
-			return fmt.Errorf("cannot list what has decisions: %w", err)
+	for kind, list := range map[string]client.ObjectList{
+		v1alpha1.AddonsLayerKind: &v1alpha1.AddonsLayerList{}, v1alpha1.PlatformKind: &v1alpha1.PlatformList{},
+		v1alpha1.RemoteClusterKind: &v1alpha1.RemoteClusterList{}, v1alpha1.HelmApplicationKind: &v1alpha1.HelmApplicationList{},
+		v1alpha1.ApplicationBundleKind: &v1alpha1.ApplicationBundleList{},
+	} {
+		if err := p.Reader.List(ctx, list); apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			continue // the kind is not there
+		} else if err != nil {
+			return fmt.Errorf("cannot list what is to be signed: %w", err)
 		}
-	}
-	for i := range layers.Items {
-		if err := p.sign(ctx, &layers.Items[i], v1alpha1.AddonsLayerKind); err != nil {
-			return err
-		}
-	}
-	for i := range platforms.Items {
-		if err := p.sign(ctx, &platforms.Items[i], v1alpha1.PlatformKind); err != nil {
-			return err
+		err := meta.EachListItem(list, func(item runtime.Object) error { return p.sign(ctx, item.(signed.Object), kind) })
+		if err != nil {
+			return fmt.Errorf("cannot sign what was there before: %w", err)
 		}
 	}
 	yes := true
@@ -94,25 +113,32 @@ func (p *Process) signAll(ctx context.Context) error {
 		return fmt.Errorf("cannot note that decisions are signed: %w", err)
 	}
 	p.unsigned.Store(false)
+	p.Statuses.AllSigned()
 	return nil
 }
 
-// sign signs the decisions of an object that have no MAC. One that changes meanwhile is signed
-// by its own controller, which takes what has none as long as this is not done.
-func (p *Process) sign(ctx context.Context, object client.Object, kind string) error {
-	signed, changed := decisions.Sign(object, kind, p.seal())
-	if !changed {
+// sign signs the decisions of an object that have no MAC, and its status. One that changes meanwhile
+// is signed by its own controller, which takes what has none as long as this is not done.
+func (p *Process) sign(ctx context.Context, object signed.Object, kind string) error {
+	of := object.(client.Object)
+	if text, changed := decisions.Sign(object, kind, p.seal()); changed {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"resourceVersion": object.GetResourceVersion(), "annotations": map[string]string{v1alpha1.DecidedAnnotation: text},
+		}})
+		if err != nil {
+			return fmt.Errorf("cannot write decisions: %w", err)
+		}
+		err = p.Client.Patch(ctx, of, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(dependents.FieldManager))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("cannot sign the decisions of %s %s: %w", kind, object.GetName(), err)
+		}
+	}
+	if *object.SignedStatus().MAC != "" || !signed.HasAny(object) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": object.GetResourceVersion(), "annotations": map[string]string{v1alpha1.DecidedAnnotation: signed},
-	}})
-	if err != nil {
-		return fmt.Errorf("cannot write decisions: %w", err)
-	}
-	err = p.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(dependents.FieldManager))
+	err := p.Client.Status().Patch(ctx, of, apply.LockedPatch(of.DeepCopyObject().(client.Object)), client.FieldOwner(dependents.FieldManager))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("cannot sign the decisions of %s %s: %w", kind, object.GetName(), err)
+		return fmt.Errorf("cannot sign the status of %s %s: %w", kind, object.GetName(), err)
 	}
 	return nil
 }

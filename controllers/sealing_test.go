@@ -17,11 +17,12 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// What was decided before there were signatures is signed once, for the object that it is on.
-// From then on nothing counts that has none.
-func TestDecisionsAreSignedOnce(t *testing.T) {
+// What was decided and told before there were signatures is signed once, for the object that it is
+// on. From then on nothing counts that has none.
+func TestWhatIsOlderThanSignaturesIsSignedOnce(t *testing.T) {
 	f := newBareFixture(t)
-	key := f.keyOf('k')
+	note := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: v1alpha1.DecisionsSignedName}}
+	f.must(f.client.Delete(f.ctx, note))
 	const old = `{"rollout":{"target":"1.0.0","since":"2026-01-02T03:04:05Z"}}`
 	name := f.name("old")
 	platform := &v1alpha1.Platform{ObjectMeta: metav1.ObjectMeta{
@@ -29,8 +30,14 @@ func TestDecisionsAreSignedOnce(t *testing.T) {
 	}}
 	platform.Spec.Bundle = &v1alpha1.PlatformBundle{Family: "none", Version: "1.0.0"}
 	f.must(f.client.Create(f.ctx, platform))
-	f.start(nil, func(r *AddonsLayerReconciler) { r.Settings.DigestKey = key })
-	note := &corev1.Secret{}
+	// The layer is somebody else's to look at, as that of a shard that has yet to be upgraded.
+	layer := &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: f.name("shard")}, Spec: v1alpha1.AddonsLayerSpec{
+		Source: v1alpha1.SourceSpec{Name: "x", Path: "./x"}, Version: "1.0.0",
+	}}
+	f.must(f.client.Create(f.ctx, layer))
+	layer.Status = v1alpha1.AddonsLayerStatus{State: v1alpha1.StateDeployed, Version: "1.0.0", ObservedGeneration: 1}
+	f.must(f.client.Status().Update(f.ctx, layer))
+	f.start(nil)
 	f.eventually("it is noted that all are signed", func() error {
 		return f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: v1alpha1.DecisionsSignedName}, note)
 	})
@@ -39,6 +46,33 @@ func TestDecisionsAreSignedOnce(t *testing.T) {
 	if !strings.Contains(text, `"mac":"`) || !strings.Contains(text, fmt.Sprintf("%q", platform.UID)) || !strings.Contains(text, `"target":"1.0.0"`) {
 		t.Errorf("it is not signed: %s", text)
 	}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.name("shard")}, layer))
+	if status := layer.Status; status.MAC == "" || status.State != v1alpha1.StateDeployed || status.Version != "1.0.0" {
+		t.Errorf("the status is not signed as it is: %+v", status)
+	}
+	f.eventually("it counts", func() error {
+		seen := &v1alpha1.AddonsLayer{}
+		if err := f.reconciler.Client.Get(f.ctx, types.NamespacedName{Name: f.name("shard")}, seen); err != nil {
+			return err
+		}
+		if seen.Status.Version != "1.0.0" || seen.ResourceVersion != layer.ResourceVersion {
+			return fmt.Errorf("it is %+v", seen.Status)
+		}
+		return nil
+	})
+	layer.Status.MAC = ""
+	f.must(f.client.Status().Update(f.ctx, layer))
+	f.eventually("what has none any more does not count", func() error {
+		seen := &v1alpha1.AddonsLayer{}
+		if err := f.reconciler.Client.Get(f.ctx, types.NamespacedName{Name: f.name("shard")}, seen); err != nil {
+			return err
+		}
+		if !v1alpha1.IsForeign(seen.Status.Conditions) {
+			return fmt.Errorf("it is %+v", seen.Status)
+		}
+		return nil
+	})
+	f.must(f.client.Delete(f.ctx, layer))
 	if f.reconciler.seal().Unsigned {
 		t.Error("what has no signature is still taken")
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/signed"
 )
 
 // The names of the field indexes.
@@ -146,7 +147,8 @@ func (r *AddonsLayerReconciler) setupWatches() error {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(definitionVersion)
 	watches := []source.Source{
-		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{}, r.cacheEvents.count(layerChanged)),
+		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), &handler.EnqueueRequestForObject{},
+			r.cacheEvents.count(predicate.Or[client.Object](layerChanged, foreignStatus))),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.dependantsOf), standingChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), r.graphHandler(), needChanged),
 		source.Kind(r.Cache, client.Object(&v1alpha1.AddonsLayer{}), handler.EnqueueRequestsFromMapFunc(r.deletedAfter), needChanged),
@@ -188,6 +190,14 @@ var layerChanged = predicate.Funcs{
 			!equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || // --watch-label-selector
 			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	},
+}
+
+// foreignStatus passes a status that does not count, which is to be written again.
+var foreignStatus = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		is, signs := e.ObjectNew.(signed.Object)
+		return signs && v1alpha1.IsForeign(*is.SignedStatus().Conditions)
 	},
 }
 
@@ -294,8 +304,8 @@ var bundleChanged = predicate.Funcs{
 	},
 }
 
-// specOrLabelsChanged passes what people change: not the status.
-var specOrLabelsChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+// specOrLabelsChanged passes what people change: not the status, unless it does not count.
+var specOrLabelsChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, foreignStatus)
 
 func dependencyNames(layer *v1alpha1.AddonsLayer) []string {
 	return dependencies.Names(layer.Spec.Prereqs.DependsOn)

@@ -267,6 +267,10 @@ const (
 	ReasonKindNotServed = "KindNotServed"
 	// ReasonOwnershipConflict says that another layer has an object that this one lists.
 	ReasonOwnershipConflict = "OwnershipConflict"
+	// ReasonForeignStatus says that the status of an object was not written by Strata's
+	// controller, or with another key. It counts for nothing until the controller has
+	// written it again.
+	ReasonForeignStatus = "ForeignStatus"
 	// ReasonForeignRelease says that a HelmRelease of nobody stands for the same Helm
 	// release.
 	ReasonForeignRelease = "ForeignRelease"

@@ -326,6 +326,12 @@ type PlatformStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// MAC authenticates, by the controller's key, what others act on in this status. Where it
+	// does not match, that counts for nothing until the controller has written it again.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	MAC string `json:"mac,omitempty"`
 }
 
 // PlatformLock holds chosen versions, which stay until what they were chosen from

@@ -169,6 +169,12 @@ type RemoteClusterStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// MAC authenticates, by the controller's key, what others act on in this status. Where it
+	// does not match, that counts for nothing until the controller has written it again.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	MAC string `json:"mac,omitempty"`
+
 	// Resources lists what Strata has made for the cluster.
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=atomic

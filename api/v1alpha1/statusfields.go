@@ -30,6 +30,10 @@ var (
 	Withholds = StatusClass{kind: withholds} //nolint:gochecknoglobals // it is constant
 )
 
+// Signed is for fields that others act on: the controller signs them in the MAC of the status, and
+// leaves them out where that does not match, of whoever's object they are.
+var Signed = VerifiedBy("mac, by the controller's key") //nolint:gochecknoglobals // it is constant
+
 // VerifiedBy is for fields that are acted on once something shows that a controller of Strata
 // has written them, or that what they say is so.
 func VerifiedBy(what string) StatusClass { return StatusClass{verified, what} }
@@ -86,17 +90,16 @@ func of(class StatusClass, paths ...string) map[string]StatusClass {
 
 func layerStatusFields() map[string]StatusClass {
 	return merged(
+		of(VerifiedBy("the controller's key"), "mac"),
 		of(NotActedOn, "revision", "lastHandledReconcileAt",
 			"blockedBy[].depth", "blockedBy[].kind", "blockedBy[].cluster", "blockedBy[].namespace", "blockedBy[].name",
 			"blockedBy[].reason", "blockedBy[].message", "blockedBy[].until",
 			"history[].message", "history[].duration"),
-		of(believes("others that depend on the layer, and stages of Platforms, take it for deployed at a version"),
-			"state", "stateSince", "version", "digest", "observedGeneration", "conditions"),
-		of(believes("a cluster that the layer has left, or that it is on, takes it for gone"), "cluster"),
+		of(Signed, "state", "stateSince", "version", "digest", "observedGeneration", "conditions", "cluster"),
 		of(VerifiedBy("the annotation kraan.io/decided"), "attempt.allowed", "attempt.refused",
 			"rollback.to", "rollback.version", "rollback.revision", "rollback.digest", "rollback.generation", "rollback.message"),
 		of(Withholds, "attempt.version", "attempt.revision", "attempt.digest", "attempt.artifact.url", "attempt.artifact.digest", "attempt.artifact.path"),
-		of(believes("a roll-out counts as timed out, after a start of the controller, and goes back where spec.rollback says so"), "attempt.startTime"),
+		of(Signed, "attempt.startTime"),
 		of(VerifiedBy("what was kept of the layer, its digest, and the address of its source's artifact"),
 			"history[].id", "history[].version", "history[].revision", "history[].digest", "history[].result", "history[].started",
 			"history[].artifact.url", "history[].artifact.digest", "history[].artifact.path", "history[].kept"),
@@ -104,13 +107,14 @@ func layerStatusFields() map[string]StatusClass {
 			"resources[].cluster", "resources[].namespace", "resources[].name", "resources[].kind"),
 		of(VerifiedBy("the live object, which is compared with what is wanted"),
 			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion"),
-		of(believes("the layer takes an object of its own for one that it has, or has yet to write"), "resources[].status"),
+		of(Signed, "resources[].status"),
 		of(Withholds, "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn"),
 	)
 }
 
 func platformStatusFields() map[string]StatusClass {
 	return merged(
+		of(VerifiedBy("the controller's key"), "mac"),
 		of(NotActedOn, "available", "nextChange",
 			"clusters.total", "clusters.ready", "clusters.progressing", "clusters.waiting", "clusters.failed", "clusters.unreachable",
 			"layers.deployed", "layers.total", "worst[].cluster", "worst[].stage", "worst[].reason",
@@ -120,17 +124,15 @@ func platformStatusFields() map[string]StatusClass {
 		of(VerifiedBy("the annotation kraan.io/decided"), "lock.digest", "lock.bundle", "lock.applications[].name", "lock.applications[].version",
 			"rollout.target", "rollout.since", "rollout.passed", "rollout.rolledBack"),
 		of(NotActedOn, "lock.applications[].why"),
-		of(believes("a Platform whose bundle cannot be chosen goes on with that version, of the same family"), "version"),
-		of(believes("Platforms that depend on it take it for installed"), "observedGeneration", "conditions"),
+		of(Signed, "version", "observedGeneration", "conditions"),
 	)
 }
 
 func remoteClusterStatusFields() map[string]StatusClass {
 	return merged(
+		of(VerifiedBy("the controller's key"), "mac"),
 		of(NotActedOn, "observedGeneration", "clusterUID", "credentialsExpire", "lastSeen", "layers.deployed", "layers.total"),
-		of(believes("layers that ask for a version of Kubernetes go on, and templates have it"), "version"),
-		of(believes("templates have it"), "endpoint"),
-		of(believes("layers take the cluster for ready, or for away, which suspends their releases; it is given up by what answers alone"), "conditions"),
+		of(Signed, "version", "endpoint", "conditions"),
 		of(VerifiedBy("the live copy, by its label and its MAC"),
 			"resources[].cluster", "resources[].namespace", "resources[].name", "resources[].kind",
 			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion"),
@@ -169,15 +171,17 @@ func discoveryStatusFields() map[string]StatusClass {
 
 func applicationStatusFields() map[string]StatusClass {
 	return merged(
+		of(VerifiedBy("the controller's key"), "mac"),
 		of(NotActedOn, "observedGeneration", "latest", "bundles", "problems", "conditions"),
-		of(believes("that a published version has changed goes unnoticed, or is said of one that has not"), "published[].version", "published[].digest"),
+		of(Signed, "published[].version", "published[].digest"),
 	)
 }
 
 func bundleStatusFields() map[string]StatusClass {
 	return merged(
+		of(VerifiedBy("the controller's key"), "mac"),
 		of(NotActedOn, "observedGeneration", "layers", "applications", "platforms", "problems"),
 		of(Withholds, "conditions"),
-		of(believes("that a bundle has changed goes unnoticed, or is said of one that has not"), "digest"),
+		of(Signed, "digest"),
 	)
 }

@@ -47,7 +47,7 @@ func OnlyCounted(last, next v1alpha1.ApplicationBundleStatus) bool {
 // Decide says whether a bundle can be installed. It is deterministic.
 func Decide(o Observation) Decision {
 	bundle := o.Bundle
-	status := v1alpha1.ApplicationBundleStatus{ObservedGeneration: bundle.Generation, Platforms: o.PlatformsUsing}
+	status := v1alpha1.ApplicationBundleStatus{ObservedGeneration: bundle.Generation, Platforms: o.PlatformsUsing, MAC: bundle.Status.MAC}
 	for _, layer := range bundle.Spec.Layers {
 		status.Layers++
 		for range layer.Applications {

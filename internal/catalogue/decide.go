@@ -49,7 +49,7 @@ type Decision struct {
 // Decide says how a catalogue entry fares. It is deterministic.
 func Decide(o Observation) Decision {
 	app := o.Application
-	status := v1alpha1.HelmApplicationStatus{ObservedGeneration: app.Generation, Bundles: o.BundlesUsing}
+	status := v1alpha1.HelmApplicationStatus{ObservedGeneration: app.Generation, Bundles: o.BundlesUsing, MAC: app.Status.MAC}
 	var changed []string
 	status.Published, changed = published(app)
 	problems := append(slices.Clone(changed), o.problems()...)

@@ -121,7 +121,7 @@ func (o Observation) status(plan dependents.Plan, verdict Verdict) (v1alpha1.Rem
 	last := o.Cluster.Status
 	status := v1alpha1.RemoteClusterStatus{
 		ObservedGeneration: o.Cluster.Generation, Version: cmp.Or(o.Answer.Version, last.Version), Endpoint: last.Endpoint,
-		LastSeen: last.LastSeen, Layers: o.Layers, Resources: layers.Resources(plan.Inventory),
+		LastSeen: last.LastSeen, Layers: o.Layers, Resources: layers.Resources(plan.Inventory), MAC: last.MAC,
 	}
 	if o.Access != nil {
 		status.Endpoint = o.Access.Endpoint

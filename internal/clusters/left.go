@@ -28,8 +28,8 @@ func Through(cluster types.NamespacedName, releases []unstructured.Unstructured)
 }
 
 // Left names what a RemoteCluster that is being deleted waits for, in order:
-// layers that still have something there or belong there, and the HelmReleases
-// that install there. namespace is that of clusters whose namespace is not given.
+// layers that still have something there or belong there, or whose status does not
+// count, and the HelmReleases that install there. namespace is that of clusters whose namespace is not given.
 func Left(cluster *v1alpha1.RemoteCluster, all []v1alpha1.AddonsLayer, through []unstructured.Unstructured, namespace string) []string {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	var found []string
@@ -38,7 +38,7 @@ func Left(cluster *v1alpha1.RemoteCluster, all []v1alpha1.AddonsLayer, through [
 		// What a layer that has moved was deployed on last does not matter once
 		// that is given up: it may wait for a layer that waits for this to end.
 		named := placement.Of(layer, namespace) == name || slices.Contains(layers.ClustersLeft(layer), name)
-		if named && !layers.IsForsaken(layer, cluster) || hasObjects(layer, name) {
+		if named && !layers.IsForsaken(layer, cluster) || hasObjects(layer, name) || v1alpha1.IsForeign(layer.Status.Conditions) {
 			found = append(found, "AddonsLayer "+layer.Name)
 		}
 	}

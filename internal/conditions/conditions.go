@@ -37,7 +37,7 @@ func New(last []metav1.Condition, generation int64, now time.Time) *Set {
 // and has of addresses what may be shown.
 func (c *Set) Put(kind string, status metav1.ConditionStatus, reason, message string) {
 	since := c.now.Rfc3339Copy()
-	if was := meta.FindStatusCondition(c.last, kind); was != nil && was.Status == status {
+	if was := meta.FindStatusCondition(c.last, kind); was != nil && was.Status == status && !was.LastTransitionTime.IsZero() {
 		since = was.LastTransitionTime
 	}
 	c.List = append(c.List, metav1.Condition{

@@ -6,6 +6,8 @@ package informers
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -219,6 +221,13 @@ func (k *Kinds) Watched(gk schema.GroupKind) bool {
 	defer k.mu.Unlock()
 	_, known := k.served[gk]
 	return known
+}
+
+// All returns the kinds that can be read.
+func (k *Kinds) All() []schema.GroupKind {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Keys(k.served))
 }
 
 // Version returns the version at which a kind is read, if it can be.

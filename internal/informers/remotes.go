@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -237,6 +239,13 @@ func (r *Remotes) Get(cluster string) *Connection {
 		return found
 	}
 	return nil
+}
+
+// Connected returns the names of the clusters that there is a connection to, sorted.
+func (r *Remotes) Connected() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.byName))
 }
 
 // Raw returns the connection to a cluster, whichever that is, or nil.

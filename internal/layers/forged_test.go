@@ -135,12 +135,12 @@ func TestForgedStatusBringsNothingAbout(t *testing.T) {
 }
 
 // A field that is acted on would be found if it were in a class of which nothing follows: the
-// same forgeries, of fields that are believed, bring something about.
+// same forgeries, of fields that are signed, bring something about.
 func TestForgeriesFindWhatIsActedOn(t *testing.T) {
 	acted := map[string]bool{"version": false, "digest": false, "observedGeneration": false, "conditions": false, "resources[].status": false}
 	for path := range acted {
-		if class := v1alpha1.StatusFields(v1alpha1.AddonsLayerKind)[path]; !class.IsBelieved() {
-			t.Errorf("%s is not believed any more: take it out here", path)
+		if v1alpha1.StatusFields(v1alpha1.AddonsLayerKind)[path] != v1alpha1.Signed {
+			t.Errorf("%s is not signed", path)
 		}
 	}
 	try := func(path string, o Observation) {

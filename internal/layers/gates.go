@@ -197,6 +197,8 @@ func unmet(o Observation, dependency dependencies.Dependency) *lack {
 	switch {
 	case isDeleting(layer):
 		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" is being deleted")
+	case v1alpha1.IsForeign(layer.Status.Conditions):
+		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" has a status that Strata's controller has not written, and has to look at it again")
 	case !stays && layer.Status.ObservedGeneration < 0:
 		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" has not been looked at yet")
 	case !stays && layer.Status.ObservedGeneration != layer.Generation:

@@ -36,6 +36,7 @@ func Report(o Observation, d Decision, results []dependents.Result) (v1alpha1.Ad
 	d = d.withFailures(results, o.actor)
 	last := o.Layer.Status
 	status := v1alpha1.AddonsLayerStatus{
+		MAC:   last.MAC,
 		State: d.State, Version: last.Version, Revision: last.Revision, Digest: last.Digest, Cluster: last.Cluster,
 		ObservedGeneration:     o.Layer.Generation,
 		LastHandledReconcileAt: cmp.Or(o.Layer.Annotations[reconcileRequest], last.LastHandledReconcileAt),

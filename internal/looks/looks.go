@@ -58,9 +58,10 @@ func NewController(name string, mgr manager.Manager, of client.Object, options c
 	panics.WithLabelValues(name) // it stands at zero before the first one
 	g := &guarded{
 		inner: options.Reconciler, name: name, of: gvk, client: mgr.GetClient(), reader: mgr.GetAPIReader(), events: mgr.GetEventRecorder(recorder),
+		fresh: func() client.Object { return of.DeepCopyObject().(client.Object) },
 	}
 	if hasActs(of) {
-		g.acts = &actKeeper{cache: mgr.GetCache(), client: mgr.GetClient(), fresh: func() client.Object { return of.DeepCopyObject().(client.Object) }, now: time.Now}
+		g.acts = &actKeeper{cache: mgr.GetCache(), client: mgr.GetClient(), fresh: g.fresh, now: time.Now}
 	}
 	options.Reconciler = g
 	made, err := controller.New(name, mgr, options)
@@ -78,6 +79,8 @@ type guarded struct {
 	client client.Client
 	reader client.Reader
 	events events.EventRecorder
+	// fresh returns an object of the kind.
+	fresh func() client.Object
 	// acts keeps those of people; nil where the kind has none.
 	acts *actKeeper
 }

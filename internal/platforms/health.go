@@ -67,6 +67,8 @@ func (h *health) has(layer *v1alpha1.AddonsLayer) {
 		h.note(rollout.Unhealthy, "layer %s is not well: %s", layer.Name, said)
 	case isDeployed(layer):
 		h.deployed++
+	case v1alpha1.IsForeign(layer.Status.Conditions):
+		h.note(rollout.Progressing, "layer %s: %s", layer.Name, said)
 	case layer.Status.ObservedGeneration != layer.Generation:
 		h.note(rollout.Progressing, "layer %s has not been looked at since it was changed", layer.Name)
 	case layer.Status.State == v1alpha1.StateUnknown:

@@ -48,6 +48,7 @@ func (d *decider) finish() {
 	set := conditions.New(last.Conditions, d.Platform.Generation, d.Now)
 	d.ready(set)
 	status.Conditions = set.List
+	status.MAC = last.MAC
 }
 
 // count counts clusters and layers, and finds those that are worst off.

@@ -155,7 +155,7 @@ strata_remote_cluster_last_seen_timestamp_seconds{remote_cluster="fleet/prod"} 3
 	}
 	m.ForgetCluster("fleet/prod")
 	m.ForgetCluster("fleet/never")
-	if left := testutil.CollectAndCount(m); left > 0 {
+	if left := seriesLeft(m); left > 0 {
 		t.Errorf("%d series are left of RemoteClusters that are gone", left)
 	}
 	var none *Meters

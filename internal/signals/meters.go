@@ -34,6 +34,7 @@ type Meters struct {
 	corrections, prunes, adoptions *prometheus.CounterVec
 	rollOuts, looks, probes        *prometheus.HistogramVec
 	lastSeen                       *prometheus.GaugeVec
+	foreign                        *prometheus.CounterVec
 }
 
 // NewMeters returns meters that stand at zero.
@@ -41,7 +42,7 @@ func NewMeters() *Meters {
 	counter := func(name, help string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"layer"})
 	}
-	return &Meters{
+	m := &Meters{
 		corrections: counter(
 			"strata_layer_drift_corrections_total",
 			"How many times an object of the layer was restored after somebody else had changed or deleted it.",
@@ -68,11 +69,21 @@ func NewMeters() *Meters {
 			Name: "strata_remote_cluster_last_seen_timestamp_seconds",
 			Help: "When each RemoteCluster has answered last, in seconds since 1970.",
 		}, []string{labelCluster}),
+		foreign: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "strata_foreign_statuses_total",
+			Help: "How many statuses of Strata's objects did not count because something else than the controller had written them, by their kind.",
+		}, []string{"kind"}),
 	}
+	for _, kind := range []string{
+		v1alpha1.AddonsLayerKind, v1alpha1.PlatformKind, v1alpha1.RemoteClusterKind, v1alpha1.HelmApplicationKind, v1alpha1.ApplicationBundleKind,
+	} {
+		m.foreign.WithLabelValues(kind) // it stands at zero before the first one
+	}
+	return m
 }
 
 func (m *Meters) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.corrections, m.prunes, m.adoptions, m.rollOuts, m.looks, m.probes, m.lastSeen}
+	return []prometheus.Collector{m.corrections, m.prunes, m.adoptions, m.rollOuts, m.looks, m.probes, m.lastSeen, m.foreign}
 }
 
 // Describe names the metrics.
@@ -158,6 +169,14 @@ func (m *Meters) Forget(layer string) {
 		vector.DeletePartialMatch(prometheus.Labels{"layer": layer})
 	}
 	m.looks.DeletePartialMatch(prometheus.Labels{"name": layer})
+}
+
+// ForeignStatus counts a status that did not count.
+func (m *Meters) ForeignStatus(kind string) {
+	if m == nil {
+		return
+	}
+	m.foreign.WithLabelValues(kind).Inc()
 }
 
 // Probed measures one question to a RemoteCluster.

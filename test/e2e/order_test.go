@@ -4,12 +4,9 @@
 package e2e_test
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 
@@ -144,7 +141,7 @@ func TestWaitsForALayerThatIsNotDeployedYet(t *testing.T) {
 }
 
 // A status that speaks of an older generation says nothing about the layer as
-// it is now. The test makes it so, as it is while the controller is away.
+// it is now, as while the controller is away.
 func TestWaitsForALayerWhoseStatusIsOfAnOldGeneration(t *testing.T) {
 	f := newFixture(t)
 	revision := f.push(map[string]string{
@@ -155,39 +152,20 @@ func TestWaitsForALayerWhoseStatusIsOfAnOldGeneration(t *testing.T) {
 	f.layer("base")
 	f.deployed("base", revision)
 	// A layer that is left to another controller is seen, and not looked after.
-	f.edit("base", fmt.Sprintf(`{"metadata":{"labels":{%q:"nobody"}}}`, ownController))
-	f.makeOutdated("base")
+	f.edit("base", fmt.Sprintf(`{"metadata":{"labels":{%q:"nobody"}},"spec":{"timeout":"20m"}}`, ownController))
 
 	f.layer("apps", f.dependsOn("base"))
-	f.reason("apps", v1alpha1.ReasonDependencyNotDeployed, "waits for "+f.name("base")+": ", "generation 1, seen 0")
+	f.reason("apps", v1alpha1.ReasonDependencyNotDeployed, "waits for "+f.name("base")+": ", "generation 2, seen 1")
 	f.state("apps", v1alpha1.StateApplyPending)
 	if !f.absent(&helmv2.HelmRelease{}, "apps") {
 		t.Error("apps was applied over a dependency that has not been looked at")
 	}
 	f.edit("base", fmt.Sprintf(`{"metadata":{"labels":{%q:null},"annotations":{"reconcile.fluxcd.io/requestedAt":"now"}}}`, ownController))
 	looked := w.firstLayer("base", "is looked at again", func(layer *v1alpha1.AddonsLayer) bool {
-		return layer.Status.ObservedGeneration == 1 && layer.Status.LastHandledReconcileAt == "now"
+		return layer.Status.ObservedGeneration == 2 && layer.Status.LastHandledReconcileAt == "now"
 	})
 	w.follows(w.created("apps"), looked, "apps is begun")
 	f.deployed("apps", revision)
-}
-
-// makeOutdated gives a layer a status of generation 0, and waits until nothing
-// makes the controller look at the layer any more.
-func (f *fixture) makeOutdated(name string) {
-	f.Helper()
-	written := time.Now()
-	f.eventually("layer "+name+" is left alone", func() error {
-		if layer := f.get(name); layer.Status.ObservedGeneration != 0 {
-			written = time.Now()
-			layer.Status.ObservedGeneration = 0
-			return cmp.Or(stack.client.Status().Update(f.ctx, layer), errors.New("it was looked at"))
-		}
-		if time.Since(written) < time.Second {
-			return errors.New("it has not been left alone for long")
-		}
-		return nil
-	})
 }
 
 // A commit that changes a dependency and its dependants reaches the dependency

@@ -88,6 +88,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonUnhealthy:            {seeEvents, seeTree},
 	v1alpha1.ReasonRecovering:           {seeEvents, seeTree},
 	v1alpha1.ReasonHealthUnread:         {seeLayer, seeClusters},
+	v1alpha1.ReasonForeignStatus:        {seeEvents, runReconcile},
 	v1alpha1.ReasonInternalError:        {seeStack, "{strata} version", runReconcile},
 	v1alpha1.ReasonProgressingWithRetry: {seeEvents, runReconcile},
 	v1alpha1.ReasonWouldBreakDependants: {"{strata} tree {name}", annotate + v1alpha1.AllowBreakAnnotation + "=true"},

@@ -1,0 +1,229 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package signed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/digests"
+)
+
+// Keeper signs the statuses that a process writes, and judges all that it reads. Without a key it
+// does neither. It is safe for concurrent use.
+type Keeper struct {
+	key atomic.Pointer[digests.Key]
+	// unsigned is true as long as a status without a MAC is taken.
+	unsigned atomic.Bool
+	// refused is told of an object whose status is not the controller's, and of the manager
+	// that has written it; empty where that is not known. Nil tells nobody.
+	refused func(object Object, by string)
+}
+
+// Use begins to sign and to judge. A status without a MAC is taken until AllSigned is called, where
+// unsigned is true: those that are older than MACs. refused is told of each status that is not the
+// controller's; it may be nil. It is called before anything is read.
+func (k *Keeper) Use(key digests.Key, unsigned bool, refused func(object Object, by string)) {
+	k.refused = refused
+	k.unsigned.Store(unsigned)
+	k.key.Store(&key)
+}
+
+// AllSigned has no status taken any more that has no MAC.
+func (k *Keeper) AllSigned() { k.unsigned.Store(false) }
+
+// hasKey returns the key; false where there is none.
+func (k *Keeper) hasKey() (digests.Key, bool) {
+	key := k.key.Load()
+	if key == nil || key.Equal(digests.Key{}) {
+		return digests.Key{}, false
+	}
+	return *key, true
+}
+
+// judge leaves of an object's status what counts.
+func (k *Keeper) judge(object Object) error {
+	key, has := k.hasKey()
+	if !has {
+		return nil
+	}
+	if whole, err := isSigned(key, object); err != nil || whole || *object.SignedStatus().MAC == "" && k.unsigned.Load() {
+		return err
+	}
+	if k.refused != nil && !v1alpha1.IsForeign(*object.SignedStatus().Conditions) {
+		k.refused(object, writerOf(object))
+	}
+	return strip(object)
+}
+
+// writerOf returns the manager that has written an object's status last.
+func writerOf(object Object) string {
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "status" && (last.Time == nil || entry.Time != nil && last.Time.Before(entry.Time)) {
+			last = entry
+		}
+	}
+	return last.Manager
+}
+
+// Transform judges what comes into a cache, before another transformation.
+func (k *Keeper) Transform(next toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(in any) (any, error) {
+		if object, is := in.(Object); is {
+			if err := k.judge(object); err != nil {
+				return nil, fmt.Errorf("cannot judge the status of %s: %w", object.GetName(), err)
+			}
+		}
+		return next(in)
+	}
+}
+
+// Over returns a manager whose clients sign and judge. What its cache holds, Transform judges.
+func (k *Keeper) Over(mgr manager.Manager) manager.Manager {
+	return &judged{Manager: mgr, client: &writer{Client: mgr.GetClient(), keeper: k}, reader: &reader{Reader: mgr.GetAPIReader(), keeper: k}}
+}
+
+// judged is a manager whose clients sign and judge.
+type judged struct {
+	manager.Manager
+	client client.Client
+	reader client.Reader
+}
+
+// GetClient returns the client that signs and judges.
+func (m *judged) GetClient() client.Client { return m.client }
+
+// GetAPIReader returns the reader that judges.
+func (m *judged) GetAPIReader() client.Reader { return m.reader }
+
+// reader judges what it reads past the cache.
+type reader struct {
+	client.Reader
+	keeper *Keeper
+}
+
+// Get reads an object.
+func (r *reader) Get(ctx context.Context, name client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if err := r.Reader.Get(ctx, name, into, options...); err != nil {
+		return err //nolint:wrapcheck // it is as the reader's
+	}
+	return r.keeper.answered(into)
+}
+
+// List reads a list.
+func (r *reader) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	if err := r.Reader.List(ctx, into, options...); err != nil {
+		return err //nolint:wrapcheck // it is as the reader's
+	}
+	return meta.EachListItem(into, func(item runtime.Object) error { //nolint:wrapcheck // it is judge's
+		if object, is := item.(Object); is {
+			return r.keeper.judge(object)
+		}
+		return nil
+	})
+}
+
+// answered judges an object that the API server has answered with.
+func (k *Keeper) answered(object client.Object) error {
+	if of, is := object.(Object); is {
+		return k.judge(of)
+	}
+	return nil
+}
+
+// writer signs statuses, and judges what the API server answers.
+type writer struct {
+	client.Client
+	keeper *Keeper
+}
+
+// Create makes an object.
+func (w *writer) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	if err := w.Client.Create(ctx, object, options...); err != nil {
+		return err //nolint:wrapcheck // it is as the client's
+	}
+	return w.keeper.answered(object)
+}
+
+// Update writes an object.
+func (w *writer) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
+	if err := w.Client.Update(ctx, object, options...); err != nil {
+		return err //nolint:wrapcheck // it is as the client's
+	}
+	return w.keeper.answered(object)
+}
+
+// Patch changes an object.
+func (w *writer) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if err := w.Client.Patch(ctx, object, patch, options...); err != nil {
+		return err //nolint:wrapcheck // it is as the client's
+	}
+	return w.keeper.answered(object)
+}
+
+// Status returns the writer of statuses.
+func (w *writer) Status() client.SubResourceWriter {
+	return &statusWriter{SubResourceWriter: w.Client.Status(), keeper: w.keeper}
+}
+
+// statusWriter signs statuses.
+type statusWriter struct {
+	client.SubResourceWriter
+	keeper *Keeper
+}
+
+// Patch signs a status and writes it. One that had no MAC is written whole: what was there is
+// not known.
+func (w *statusWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	of, is := object.(Object)
+	key, has := w.keeper.hasKey()
+	if !is || !has {
+		return w.SubResourceWriter.Patch(ctx, object, patch, options...) //nolint:wrapcheck // it is as the client's
+	}
+	parts := of.SignedStatus()
+	whole := *parts.MAC == ""
+	made, _, err := macOf(key, of)
+	if err != nil {
+		return err
+	}
+	*parts.MAC = made
+	if whole {
+		if patch, err = replacing(object.GetResourceVersion(), parts.Status); err != nil {
+			return err
+		}
+	}
+	if err := w.SubResourceWriter.Patch(ctx, object, patch, options...); err != nil {
+		return err //nolint:wrapcheck // it is as the client's
+	}
+	if *parts.MAC != made {
+		return fmt.Errorf("the status of %s %s is not kept whole: its CustomResourceDefinition is older than the controller, and is upgraded with the chart",
+			parts.Kind, object.GetName())
+	}
+	return nil
+}
+
+// replacing is a patch that writes a whole status, for the version that was read.
+func replacing(version string, status any) (client.Patch, error) {
+	data, err := json.Marshal([]map[string]any{
+		// The API server compares what a patch has put there with what it has.
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+		{"op": "add", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot write a status: %w", err)
+	}
+	return client.RawPatch(types.JSONPatchType, data), nil
+}

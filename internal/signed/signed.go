@@ -1,0 +1,169 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package signed signs what a status says and others act on. Nobody but the controller can make
+// the MAC, so that nothing follows from a status that was written by anything else.
+package signed
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/digests"
+)
+
+// purpose of the MAC.
+const purpose = "status of an object"
+
+// Object is one whose status is signed.
+type Object interface {
+	metav1.Object
+	SignedStatus() v1alpha1.StatusParts
+}
+
+// plan says what is signed in the status of a kind.
+type plan struct {
+	// fields of the status that the MAC is of.
+	fields []string
+	// gone are those that are left out where it does not match, and parts what is left out
+	// of the entries of lists that stay.
+	gone  []string
+	parts map[string][]string
+}
+
+// plans of the kinds whose statuses are signed.
+var plans = sync.OnceValue(func() map[string]plan { //nolint:gochecknoglobals // it is constant
+	found := map[string]plan{}
+	for _, kind := range []string{
+		v1alpha1.AddonsLayerKind, v1alpha1.PlatformKind, v1alpha1.RemoteClusterKind, v1alpha1.HelmApplicationKind, v1alpha1.ApplicationBundleKind,
+	} {
+		found[kind] = planOf(v1alpha1.StatusFields(kind))
+	}
+	return found
+})
+
+// planOf returns the plan of classes. A list of which every part is signed goes as a whole, and
+// so does what is not a list.
+func planOf(classes map[string]v1alpha1.StatusClass) plan {
+	p := plan{parts: map[string][]string{}}
+	others := map[string]bool{}
+	for path, class := range classes {
+		top, part, isList := strings.Cut(path, "[].")
+		if !isList {
+			top, _, _ = strings.Cut(path, ".")
+		}
+		switch {
+		case class != v1alpha1.Signed:
+			others[top] = others[top] || isList
+			continue
+		case isList:
+			p.parts[top] = append(p.parts[top], part)
+		default:
+			p.gone = append(p.gone, top)
+		}
+		p.fields = append(p.fields, top)
+	}
+	for top := range p.parts {
+		if !others[top] {
+			p.gone = append(p.gone, top)
+			delete(p.parts, top)
+		}
+	}
+	slices.Sort(p.fields)
+	p.fields = slices.Compact(p.fields)
+	return p
+}
+
+// signedOf returns what the MAC of an object's status is of, by field. A status that the API
+// server gives to each new object has nothing of that.
+func signedOf(kind string, status any) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read a status: %w", err)
+	}
+	found := map[string]any{}
+	for _, field := range plans()[kind].fields {
+		if value := fields[field]; value != nil && (field != observed || value != int64(-1)) {
+			found[field] = value
+		}
+	}
+	return found, nil
+}
+
+// observed is the field that is -1 before the first look.
+const observed = "observedGeneration"
+
+// macOf returns the MAC of an object's status, which is empty without a key, and whether there
+// is anything to sign.
+func macOf(key digests.Key, object Object) (mac string, some bool, err error) {
+	of := object.SignedStatus()
+	signed, err := signedOf(of.Kind, of.Status)
+	if err != nil {
+		return "", false, err
+	}
+	text, err := json.Marshal(signed) // which writes the keys of a mapping in order
+	if err != nil {
+		return "", false, fmt.Errorf("cannot write a status: %w", err)
+	}
+	return key.MAC(purpose, of.Kind, string(object.GetUID()), string(text)), len(signed) > 0, nil
+}
+
+// HasAny tells whether an object's status has anything that is signed.
+func HasAny(object Object) bool {
+	_, some, err := macOf(digests.Key{}, object)
+	return err != nil || some
+}
+
+// isSigned tells whether the controller has written what others act on in an object's status.
+// Where there is none of that, there needs no MAC.
+func isSigned(key digests.Key, object Object) (bool, error) {
+	has := *object.SignedStatus().MAC
+	want, some, err := macOf(key, object)
+	return err == nil && (has == "" && !some || subtle.ConstantTimeCompare([]byte(has), []byte(want)) == 1), err
+}
+
+// foreign says in an object's Ready condition that its status is not the controller's.
+const foreign = "the status was not written by Strata's controller, or with another key: it counts for nothing until the controller has written it again"
+
+// strip leaves out of an object's status what others act on, and says so in its Ready condition.
+// It changes nothing of what was there, which may be in use elsewhere.
+func strip(object Object) error {
+	parts := object.SignedStatus()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parts.Status)
+	if err != nil {
+		return fmt.Errorf("cannot read a status: %w", err)
+	}
+	of := plans()[parts.Kind]
+	for _, field := range append([]string{"mac"}, of.gone...) {
+		delete(fields, field)
+	}
+	for field, gone := range of.parts {
+		entries, _ := fields[field].([]any)
+		for _, entry := range entries {
+			if one, is := entry.(map[string]any); is {
+				for _, part := range gone {
+					delete(one, part)
+				}
+			}
+		}
+	}
+	fields[observed] = int64(-1)
+	fields["conditions"] = []any{map[string]any{
+		"type": v1alpha1.ReadyCondition, "status": string(metav1.ConditionUnknown), "reason": v1alpha1.ReasonForeignStatus, "message": foreign,
+	}}
+	bare := reflect.New(reflect.TypeOf(parts.Status).Elem())
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, bare.Interface()); err != nil {
+		return fmt.Errorf("cannot write a status: %w", err)
+	}
+	reflect.ValueOf(parts.Status).Elem().Set(bare.Elem())
+	return nil
+}

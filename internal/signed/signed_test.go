@@ -1,0 +1,244 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package signed
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/digests"
+	"github.com/strata-project/strata/test/forged"
+)
+
+func keyOf(t testing.TB, first string) digests.Key {
+	t.Helper()
+	key, err := digests.NewKey([]byte(first + "123456789abcdefghijklmnopqrstuv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// keeper returns one that notes of whom it has refused a status.
+func keeper(t testing.TB, key digests.Key, unsigned bool) (*Keeper, *[]string) {
+	t.Helper()
+	refused := &[]string{}
+	k := &Keeper{}
+	k.Use(key, unsigned, func(object Object, by string) { *refused = append(*refused, object.GetName()+" by "+by) })
+	return k, refused
+}
+
+// kept are objects with a status each, as the controller writes it.
+func kept(t testing.TB, key digests.Key) []Object {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: "base", UID: "1", Generation: 2, ManagedFields: []metav1.ManagedFieldsEntry{
+		{Manager: "strata", Subresource: "status", Time: &metav1.Time{}}, {Manager: "kubectl-edit", Subresource: "status"}, {Manager: "git"},
+	}}
+	ready := []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDeployed, Message: "all is well"}}
+	objects := []Object{
+		&v1alpha1.AddonsLayer{ObjectMeta: meta, Status: v1alpha1.AddonsLayerStatus{
+			State: v1alpha1.StateDeployed, Version: "1.0.0", Digest: "sha256:1", ObservedGeneration: 2, Conditions: ready, LastHandledReconcileAt: "x",
+			Resources: []v1alpha1.Resource{{Kind: "Secret", Name: "a", Status: "Deployed", Digest: "d"}},
+			Attempt:   &v1alpha1.Attempt{Version: "1.0.0"},
+		}},
+		&v1alpha1.Platform{ObjectMeta: meta, Status: v1alpha1.PlatformStatus{Version: "1.0.0", ObservedGeneration: 2, Conditions: ready, Available: "1.1.0"}},
+		&v1alpha1.RemoteCluster{ObjectMeta: meta, Status: v1alpha1.RemoteClusterStatus{Version: "v1.31.0", Endpoint: "https://x", Conditions: ready, ClusterUID: "u"}},
+		&v1alpha1.HelmApplication{ObjectMeta: meta, Status: v1alpha1.HelmApplicationStatus{
+			Published: []v1alpha1.PublishedVersion{{Version: "1.0.0", Digest: "sha256:1"}}, Latest: "1.0.0", Conditions: ready,
+		}},
+		&v1alpha1.ApplicationBundle{ObjectMeta: meta, Status: v1alpha1.ApplicationBundleStatus{Digest: "sha256:1", Layers: 3, Conditions: ready}},
+	}
+	for _, object := range objects {
+		mac, _, err := macOf(key, object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*object.SignedStatus().MAC = mac
+	}
+	return objects
+}
+
+func copied(object Object) Object { return object.(client.Object).DeepCopyObject().(Object) }
+
+// plain returns the fields of an object's status.
+func plain(t testing.TB, object Object) map[string]any {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object.SignedStatus().Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+// forgeries returns an object with each field of its status forged in turn.
+func forgeries(t testing.TB, object Object, path string) []Object {
+	t.Helper()
+	switch of := object.(type) {
+	case *v1alpha1.AddonsLayer:
+		return with(forged.Of(t, v1alpha1.AddonsLayerKind, path, of.Status, func(s v1alpha1.AddonsLayerStatus) v1alpha1.AddonsLayerStatus { return *s.DeepCopy() }),
+			func(s v1alpha1.AddonsLayerStatus) Object { c := of.DeepCopy(); c.Status = s; return c })
+	case *v1alpha1.Platform:
+		return with(forged.Of(t, v1alpha1.PlatformKind, path, of.Status, func(s v1alpha1.PlatformStatus) v1alpha1.PlatformStatus { return *s.DeepCopy() }),
+			func(s v1alpha1.PlatformStatus) Object { c := of.DeepCopy(); c.Status = s; return c })
+	case *v1alpha1.RemoteCluster:
+		return with(forged.Of(t, v1alpha1.RemoteClusterKind, path, of.Status, func(s v1alpha1.RemoteClusterStatus) v1alpha1.RemoteClusterStatus { return *s.DeepCopy() }),
+			func(s v1alpha1.RemoteClusterStatus) Object { c := of.DeepCopy(); c.Status = s; return c })
+	case *v1alpha1.HelmApplication:
+		return with(forged.Of(t, v1alpha1.HelmApplicationKind, path, of.Status, func(s v1alpha1.HelmApplicationStatus) v1alpha1.HelmApplicationStatus { return *s.DeepCopy() }),
+			func(s v1alpha1.HelmApplicationStatus) Object { c := of.DeepCopy(); c.Status = s; return c })
+	case *v1alpha1.ApplicationBundle:
+		return with(forged.Of(t, v1alpha1.ApplicationBundleKind, path, of.Status, func(s v1alpha1.ApplicationBundleStatus) v1alpha1.ApplicationBundleStatus { return *s.DeepCopy() }),
+			func(s v1alpha1.ApplicationBundleStatus) Object { c := of.DeepCopy(); c.Status = s; return c })
+	}
+	t.Fatalf("nobody knows how to forge a %T", object)
+	return nil
+}
+
+func with[S any](forgeries []forged.Forgery[S], object func(S) Object) []Object {
+	var all []Object
+	for _, one := range forgeries {
+		all = append(all, object(one.Status))
+	}
+	return all
+}
+
+// What others act on counts as the controller has written it, for the very object. Whatever else is
+// there is left out, all of it, and what only reports stays.
+func TestSignedFieldsCannotBeForged(t *testing.T) {
+	key := keyOf(t, "0")
+	for _, object := range kept(t, key) {
+		kind := object.SignedStatus().Kind
+		k, refused := keeper(t, key, false)
+		honest := copied(object)
+		if err := k.judge(honest); err != nil || len(*refused) > 0 || !reflect.DeepEqual(honest, object) {
+			t.Fatalf("%s: what the controller has written does not count: %v, %s", kind, err, cmp.Diff(object, honest))
+		}
+		forgedFields := 0
+		for path, class := range v1alpha1.StatusFields(kind) {
+			if path == "mac" {
+				continue
+			}
+			for _, one := range forgeries(t, object, path) {
+				if cmp.Equal(plain(t, one), plain(t, object)) {
+					continue // it was empty, and is
+				}
+				forgedFields++
+				if err := k.judge(one); err != nil {
+					t.Fatal(err)
+				}
+				top := strings.Split(strings.TrimSuffix(strings.Split(path, ".")[0], "[]"), ".")[0]
+				foreign := v1alpha1.IsForeign(*one.SignedStatus().Conditions)
+				if want := class == v1alpha1.Signed || isBeside(kind, top); foreign != want {
+					t.Errorf("%s: %s was forged, and the status is refused: %t, want %t", kind, path, foreign, want)
+				}
+			}
+		}
+		if forgedFields < 4 {
+			t.Errorf("%s: no more than %d fields were forged", kind, forgedFields)
+		}
+	}
+}
+
+// isBeside tells whether a field has parts that are signed, with which all of it is.
+func isBeside(kind, top string) bool {
+	for _, field := range plans()[kind].fields {
+		if field == top {
+			return true
+		}
+	}
+	return false
+}
+
+func TestJudge(t *testing.T) {
+	key, other := keyOf(t, "0"), keyOf(t, "z")
+	for i, object := range kept(t, key) {
+		unmade := func(change func(Object)) Object {
+			changed := copied(object)
+			change(changed)
+			return changed
+		}
+		noMAC := unmade(func(o Object) { *o.SignedStatus().MAC = "" })
+		for _, tc := range []struct {
+			reason   string
+			object   Object
+			key      digests.Key
+			unsigned bool
+			counts   bool
+		}{
+			{"it is the controller's", copied(object), key, false, true},
+			{"without a key nothing is judged", copied(noMAC), digests.Key{}, false, true},
+			{"the key is another one", copied(object), other, false, false},
+			{"it is that of another object", unmade(func(o Object) { o.SetUID("2") }), key, false, false},
+			{"it has no MAC", copied(noMAC), key, false, false},
+			{"it is older than MACs", copied(noMAC), key, true, true},
+			{"a wrong MAC is not an old one", copied(object), other, true, false},
+			{"it is new", fresh(object, nil), key, false, true},
+			{"it is new, as the API server makes it", fresh(object, map[string]any{"observedGeneration": int64(-1)}), key, false, true},
+			{"it was judged before", refusedOnce(t, copied(noMAC), key), key, false, false},
+		} {
+			k, refused := keeper(t, tc.key, tc.unsigned)
+			if err := k.judge(tc.object); err != nil {
+				t.Fatal(err)
+			}
+			if foreign := v1alpha1.IsForeign(*tc.object.SignedStatus().Conditions); foreign == tc.counts {
+				t.Errorf("object %d: %s: it counts: %t", i, tc.reason, !foreign)
+			}
+			if tc.counts && len(*refused) > 0 {
+				t.Errorf("object %d: %s: it is refused: %v", i, tc.reason, *refused)
+			}
+		}
+	}
+}
+
+func fresh(object Object, status map[string]any) Object {
+	made := reflect.New(reflect.TypeOf(object).Elem()).Interface().(Object)
+	made.SetUID("1")
+	if status != nil {
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(status, made.SignedStatus().Status)
+	}
+	return made
+}
+
+func refusedOnce(t testing.TB, object Object, key digests.Key) Object {
+	t.Helper()
+	k, refused := keeper(t, key, false)
+	if err := k.judge(object); err != nil || len(*refused) != 1 || (*refused)[0] != "base by strata" {
+		t.Fatalf("%v: it is refused %v", err, *refused)
+	}
+	return object
+}
+
+// What does not count leaves the rest as it was, in the object and in what shares its memory.
+func TestStripKeepsTheRest(t *testing.T) {
+	key := keyOf(t, "0")
+	k, _ := keeper(t, key, false)
+	layer := kept(t, key)[0].(*v1alpha1.AddonsLayer)
+	shared := layer.Status.Resources
+	layer.Status.Version = "2.0.0"
+	if err := k.judge(layer); err != nil {
+		t.Fatal(err)
+	}
+	want := v1alpha1.AddonsLayerStatus{
+		ObservedGeneration: -1, LastHandledReconcileAt: "x", Conditions: layer.Status.Conditions,
+		Resources: []v1alpha1.Resource{{Kind: "Secret", Name: "a", Digest: "d"}},
+	}
+	if diff := cmp.Diff(want, layer.Status); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if shared[0].Status != "Deployed" {
+		t.Error("what others read was changed")
+	}
+	app := kept(t, key)[3].(*v1alpha1.HelmApplication)
+	app.Status.Published[0].Digest = "sha256:2"
+	if err := k.judge(app); err != nil || len(app.Status.Published) > 0 {
+		t.Errorf("%v: what is published is %v", err, app.Status.Published)
+	}
+}
