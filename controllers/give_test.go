@@ -367,7 +367,7 @@ func TestGivenWithLeave(t *testing.T) {
 	all["shared"] = "shared two"
 	f.copied("a change is followed", all)
 	f.secret(f.client, f.victim, "shared", "shared three", v1alpha1.ShareWithAnnotation, "remotecluster/"+f.namespace+"/other")
-	f.says("base", "Secret "+f.victim+"/shared", "kubectl --namespace "+f.victim+" annotate secret shared kraan.io/share-with=remotecluster/"+f.namespace+"/prod")
+	f.says("base", "Secret "+f.victim+"/shared", "kubectl --namespace "+f.victim+" annotate --field-manager=strata-cli secret shared kraan.io/share-with=remotecluster/"+f.namespace+"/prod")
 	f.settle()
 	if got := f.copies()[f.victim+"/shared"]; got == "shared three" {
 		t.Fatal("it is copied after its leave has ended")

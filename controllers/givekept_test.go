@@ -118,7 +118,7 @@ func TestCopiesOfBeforeGoOnAndSaySo(t *testing.T) {
 	f.onFleet("base", "")
 	f.ready(f.appears("base", "a"))
 	f.deployed("base", "main@sha1:1")
-	command := "kubectl --namespace " + f.namespace + " annotate secret db kraan.io/share-with=remotecluster/" + f.namespace + "/prod"
+	command := "kubectl --namespace " + f.namespace + " annotate --field-manager=strata-cli secret db kraan.io/share-with=remotecluster/" + f.namespace + "/prod"
 	says := func(want bool) {
 		t.Helper()
 		f.eventually("the condition says what is not shared", func() error {

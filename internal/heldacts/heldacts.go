@@ -21,6 +21,10 @@ import (
 // Manager is the field manager by which Strata owns the acts of others. It has nothing else.
 const Manager = "strata-acts"
 
+// PeopleManager is the field manager by which the plug-in and the page decide something for
+// people: a hold, an approval, a suspension. Flux leaves alone what it has, whatever git says.
+const PeopleManager = "strata-cli"
+
 // settles is how long another manager must have an act before Strata leaves it to that one:
 // while kustomize-controller takes over what kubectl has, it has for a moment what it is about
 // to drop.

@@ -4,6 +4,7 @@
 package hostkeeper
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -38,7 +39,8 @@ type moment struct {
 func statusOf(object *v1alpha1.HostCluster, m moment) v1alpha1.HostClusterStatus {
 	status := *object.Status.DeepCopy()
 	status.ObservedGeneration = object.Generation
-	status.LastHandledReconcileAt = object.Annotations[v1alpha1.ReconcileRequestAnnotation]
+	// Flux drops the annotation where git lacks it, and a request that was handled stays so.
+	status.LastHandledReconcileAt = cmp.Or(object.Annotations[v1alpha1.ReconcileRequestAnnotation], object.Status.LastHandledReconcileAt)
 	if m.plan != nil {
 		fillHosts(&status, m)
 	}

@@ -63,13 +63,13 @@ func TestStatusOf(t *testing.T) {
 }
 
 // What is not seen at one look stays as it was: the ID of the cluster above all, by which it
-// is known elsewhere.
+// is known elsewhere. So does that a request was handled, whose annotation Flux drops.
 func TestWhatWasNotSeenStays(t *testing.T) {
 	object := &v1alpha1.HostCluster{}
-	object.Status = v1alpha1.HostClusterStatus{ID: "fleet/edge/0a1b2c3d", Version: "v1.36.3", Etcd: "3/3", KubeConfig: "edge-kubeconfig"}
+	object.Status = v1alpha1.HostClusterStatus{ID: "fleet/edge/0a1b2c3d", Version: "v1.36.3", Etcd: "3/3", KubeConfig: "edge-kubeconfig", LastHandledReconcileAt: "now"}
 	plan := &hostplans.Plan{Hosts: []hostplans.Host{{Name: "cp-0", Class: hosts.Away, Note: strings.Repeat("x", 1000)}}, Decision: hosts.Decision{Exit: hosts.Error, Reason: hosts.Unreachable}}
 	status := statusOf(object, moment{plan: plan, sight: &observe.Sight{}})
-	if status.ID != object.Status.ID || status.Version != "v1.36.3" || status.Etcd != "3/3" || status.KubeConfig == "" || status.Healthy != "0/1" {
+	if status.ID != object.Status.ID || status.Version != "v1.36.3" || status.Etcd != "3/3" || status.KubeConfig == "" || status.Healthy != "0/1" || status.LastHandledReconcileAt != "now" {
 		t.Errorf("%+v", status)
 	}
 	if note := status.Hosts[0].Note; len(note) > maxNote {

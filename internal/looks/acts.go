@@ -5,48 +5,89 @@ package looks
 
 import (
 	"context"
-	"sync"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/heldacts"
 )
 
-// actKeeper owns acts of people on objects of one kind, so that Flux does not drop them.
+// actKeeper owns acts of people on objects of one kind, so that Flux does not drop them. It has
+// one worker, and a queue of its own: a look may take as long as hosts are upgraded, and Flux
+// applies what git has meanwhile.
 type actKeeper struct {
 	cache  cache.Cache
 	client client.Client
 	fresh  func() client.Object
 	now    func() time.Time
-
-	mu    sync.Mutex
-	since map[ctrl.Request]heldacts.Since
+	since  map[ctrl.Request]heldacts.Since
 }
 
-// keep owns what is to be owned of one object, as the cache has it, and returns when that has
-// to be decided again. It asks the API server for nothing, and writes where an act has come or
-// is left to another manager. One that cannot be owned is tried again with the next look.
-func (k *actKeeper) keep(ctx context.Context, req ctrl.Request) time.Time {
-	object := k.fresh()
-	if err := k.cache.Get(ctx, req.NamespacedName, object, client.UnsafeDisableDeepCopy); err != nil || len(object.GetManagedFields()) == 0 {
-		k.remember(req, nil)
-		return time.Time{}
+// keepActs has the acts on objects of a kind kept, by a controller of that name.
+func keepActs(name string, mgr manager.Manager, of client.Object, gvk schema.GroupVersionKind, options controller.Options) error {
+	k := &actKeeper{
+		cache: mgr.GetCache(), client: mgr.GetClient(), fresh: func() client.Object { return of.DeepCopyObject().(client.Object) }, now: time.Now,
+		since: map[ctrl.Request]heldacts.Since{},
 	}
-	decision := heldacts.Decide(object, k.remembered(req), k.now())
+	c, err := newGuarded(name, mgr, of, gvk, controller.Options{
+		Reconciler: k, MaxConcurrentReconciles: 1, NeedLeaderElection: options.NeedLeaderElection, SkipNameValidation: options.SkipNameValidation,
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.Kind(mgr.GetCache(), of, &handler.EnqueueRequestForObject{}, withActs)); err != nil {
+		return fmt.Errorf("cannot watch the acts on objects of kind %s: %w", gvk.Kind, err)
+	}
+	return nil
+}
+
+// withActs passes what has acts, or had some. Of all other objects the cache keeps no
+// managedFields.
+var withActs = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return hasActs(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool { return hasActs(e.ObjectOld) || hasActs(e.ObjectNew) },
+	DeleteFunc: func(e event.DeleteEvent) bool { return hasActs(e.Object) },
+}
+
+func hasActs(object client.Object) bool { return len(object.GetManagedFields()) > 0 }
+
+// Reconcile owns what is to be owned of one object, as the cache has it. It asks the API server
+// for nothing, and writes where an act has come or is left to another manager.
+func (k *actKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	object := k.fresh()
+	if err := k.cache.Get(ctx, req.NamespacedName, object, client.UnsafeDisableDeepCopy); err != nil || !hasActs(object) {
+		delete(k.since, req)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	now := k.now()
+	decision := heldacts.Decide(object, k.since[req], now)
+	if len(decision.Since) > 0 {
+		k.since[req] = decision.Since
+	} else {
+		delete(k.since, req)
+	}
 	if decision.Write {
-		if err := k.own(ctx, object, decision.Own); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			log.FromContext(ctx).Error(err, "annotations of people cannot be kept from being dropped by Flux")
+		err := k.own(ctx, object, decision.Own)
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // what has changed comes as an event
+			return ctrl.Result{}, fmt.Errorf("cannot keep annotations of people from being dropped by Flux: %w", err)
 		}
 	}
-	k.remember(req, decision.Since)
-	return decision.Until
+	if decision.Until.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(decision.Until.Sub(now), time.Second)}, nil
 }
 
 // own applies the annotations, and nothing else, at the version that was seen: what somebody
@@ -66,43 +107,4 @@ func (k *actKeeper) own(ctx context.Context, object client.Object, acts map[stri
 		applied.SetAnnotations(acts)
 	}
 	return k.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(heldacts.Manager), client.ForceOwnership)
-}
-
-func (k *actKeeper) remembered(req ctrl.Request) heldacts.Since {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.since[req]
-}
-
-func (k *actKeeper) remember(req ctrl.Request, since heldacts.Since) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(since) == 0 {
-		delete(k.since, req)
-		return
-	}
-	if k.since == nil {
-		k.since = map[ctrl.Request]heldacts.Since{}
-	}
-	k.since[req] = since
-}
-
-// sooner returns the end of a look that is followed by another one no later than a moment.
-func sooner(result ctrl.Result, until, now time.Time) ctrl.Result {
-	if until.IsZero() {
-		return result
-	}
-	if after := max(until.Sub(now), time.Second); result.RequeueAfter == 0 || result.RequeueAfter > after {
-		result.RequeueAfter = after
-	}
-	return result
-}
-
-// hasActs tells whether people decide by annotations on objects of a kind.
-func hasActs(of client.Object) bool {
-	switch of.(type) {
-	case *v1alpha1.AddonsLayer, *v1alpha1.Platform, *v1alpha1.RemoteCluster, *v1alpha1.HostCluster, *v1alpha1.CapabilityClaim:
-		return true
-	}
-	return false
 }

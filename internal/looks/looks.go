@@ -28,6 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/strata-project/strata/api/v1alpha1"
 )
 
 // recorder is the name by which events of panics are told.
@@ -49,21 +51,32 @@ func init() { metrics.Registry.MustRegister(panics) }
 func Meter() prometheus.Collector { return panics }
 
 // NewController returns a controller for objects of a kind. Where one of its looks panics,
-// the object says so until a look has ended well.
+// the object says so until a look has ended well. Where people decide by annotations on objects
+// of the kind, these are kept from being dropped by Flux.
 func NewController(name string, mgr manager.Manager, of client.Object, options controller.Options) (controller.Controller, error) {
 	gvk, err := apiutil.GVKForObject(of, mgr.GetScheme())
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell the kind of the controller %s: %w", name, err)
 	}
+	c, err := newGuarded(name, mgr, of, gvk, options)
+	if err != nil {
+		return nil, err
+	}
+	if gvk.Group == v1alpha1.GroupVersion.Group && len(v1alpha1.ActsOn(gvk.Kind)) > 0 {
+		if err := keepActs(name+"-acts", mgr, of, gvk, options); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// newGuarded returns a controller whose panics are told on its objects.
+func newGuarded(name string, mgr manager.Manager, of client.Object, gvk schema.GroupVersionKind, options controller.Options) (controller.Controller, error) {
 	panics.WithLabelValues(name) // it stands at zero before the first one
-	g := &guarded{
+	options.Reconciler = &guarded{
 		inner: options.Reconciler, name: name, of: gvk, client: mgr.GetClient(), reader: mgr.GetAPIReader(), events: mgr.GetEventRecorder(recorder),
 		fresh: func() client.Object { return of.DeepCopyObject().(client.Object) },
 	}
-	if hasActs(of) {
-		g.acts = &actKeeper{cache: mgr.GetCache(), client: mgr.GetClient(), fresh: g.fresh, now: time.Now}
-	}
-	options.Reconciler = g
 	made, err := controller.New(name, mgr, options)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the controller %s: %w", name, err)
@@ -81,8 +94,6 @@ type guarded struct {
 	events events.EventRecorder
 	// fresh returns an object of the kind.
 	fresh func() client.Object
-	// acts keeps those of people; nil where the kind has none.
-	acts *actKeeper
 }
 
 // Reconcile looks at one object. A panic is an error, which backs off.
@@ -92,12 +103,7 @@ func (g *guarded) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.
 			result, err = ctrl.Result{}, g.tell(ctx, req, value)
 		}
 	}()
-	var until time.Time
-	if g.acts != nil {
-		until = g.acts.keep(ctx, req)
-	}
-	result, err = g.inner.Reconcile(ctx, req)
-	return sooner(result, until, time.Now()), err
+	return g.inner.Reconcile(ctx, req)
 }
 
 // tell makes a state of a panic. What was panicked with is told nowhere but where the

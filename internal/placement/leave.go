@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/heldacts"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/reserved"
@@ -235,9 +236,10 @@ func (p Place) howToShare(at objects.ID, seen Looked) string {
 // HowToShare names the ways to give the layer leave for an object of this cluster.
 func (p Place) HowToShare(at objects.ID) string { return p.howToShare(at, Looked{}) }
 
-// share returns the command that gives leave for an object.
+// share returns the command that gives leave for an object. It writes as a manager that Flux
+// leaves alone: the object may be one that Flux applies.
 func (p Place) share(at objects.ID) string {
-	return printable.Command("kubectl", "--namespace", at.Namespace, "annotate", strings.ToLower(at.Kind), at.Name,
+	return printable.Command("kubectl", "--namespace", at.Namespace, "annotate", "--field-manager="+heldacts.PeopleManager, strings.ToLower(at.Kind), at.Name,
 		v1alpha1.ShareWithAnnotation+"="+shareWithCluster+ClusterName(p.Cluster))
 }
 

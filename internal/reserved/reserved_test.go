@@ -112,6 +112,42 @@ func TestEveryWordOfTheAPIIsKnown(t *testing.T) {
 	}
 }
 
+// noAct has the annotations of people that are no acts, with the reason: what Flux does to
+// one that git lacks is what its object's owner wants, or changes nothing.
+var noAct = map[string]string{
+	v1alpha1.ReconcileRequestAnnotation: "a look follows at once, and the status keeps that there was one",
+	v1alpha1.ShareWithAnnotation:        "is on ConfigMaps and Secrets of others, which Strata does not write: the commands that it offers write as a manager that Flux leaves alone",
+	v1alpha1.UpdateVersionAnnotation:    "is said by directories alone",
+	v1alpha1.PruneAnnotation:            "is on objects of layers, which Strata applies: it leaves annotations of others there",
+	v1alpha1.FluxPruneAnnotation:        "as above",
+	v1alpha1.FluxReconcileAnnotation:    "as above",
+	v1alpha1.FluxSSAAnnotation:          "as above",
+	v1alpha1.FluxForceAnnotation:        "as above",
+}
+
+// An annotation that people set is an act, which Flux does not undo and of which it is said
+// whether git is a place for it, or it is said here why it is none.
+func TestEveryWordOfPeopleIsAnActOrNone(t *testing.T) {
+	judged := []v1alpha1.ActInGit{v1alpha1.ActStands, v1alpha1.ActNames, v1alpha1.ActIsUsedUp, v1alpha1.ActOpens}
+	acts := map[string]bool{}
+	for _, act := range v1alpha1.Acts() {
+		if acts[act.Annotation] || !slices.Contains(judged, act.InGit) || len(act.On) == 0 {
+			t.Errorf("%+v is there twice, on no kind, or not judged", act)
+		}
+		acts[act.Annotation] = true
+		if !slices.ContainsFunc(Words(), func(word Word) bool {
+			return word.Key == act.Annotation && word.Sort == Annotation && word.By == People
+		}) {
+			t.Errorf("%s is an act, and no word of people", act.Annotation)
+		}
+	}
+	for _, word := range Words() {
+		if word.By == People && acts[word.Key] == (noAct[word.Key] != "") {
+			t.Errorf("%s is said by people: add it to v1alpha1.Acts, or say here why it is no act, and not both", word.Key)
+		}
+	}
+}
+
 // A word of Strata's domain stands in the API and nowhere else: what is written elsewhere
 // would be in no class.
 func TestWordsStandInTheAPIAlone(t *testing.T) {

@@ -40,7 +40,7 @@ func TestValuesOnRemoteCluster(t *testing.T) {
 	f.must(far.client.Create(f.ctx, valuesFile(f.prefix, "there", "data: {there: one}")))
 	f.push(map[string]string{"base/release.yaml": release, "base/listed.yaml": listed("one")})
 	f.layer("base", on(cluster))
-	f.state("base", v1alpha1.StateApplying, "is not given without leave: kubectl --namespace "+f.prefix+" annotate secret beside kraan.io/share-with=remotecluster/"+cluster.String())
+	f.state("base", v1alpha1.StateApplying, "is not given without leave: kubectl --namespace "+f.prefix+" annotate --field-manager=strata-cli secret beside kraan.io/share-with=remotecluster/"+cluster.String())
 
 	shared := map[string]string{v1alpha1.ShareWithAnnotation: v1alpha1.ShareWithClusters}
 	beside := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.prefix, Name: "beside", Annotations: shared}, StringData: map[string]string{"values.yaml": "data: {beside: one}"}}
@@ -114,7 +114,7 @@ func TestValuesOfAnotherNamespace(t *testing.T) {
 	f.push(map[string]string{"base/release.yaml": release, "base/listed.yaml": listed})
 	f.layer("base", on(cluster), as(deployer))
 
-	share := "kubectl --namespace " + apps + " annotate secret shared kraan.io/share-with=remotecluster/" + cluster.String()
+	share := "kubectl --namespace " + apps + " annotate --field-manager=strata-cli secret shared kraan.io/share-with=remotecluster/" + cluster.String()
 	for name, allow := range map[string]func(){
 		"allowed": func() {
 			f.bind("reader", apps, f.accountKey(deployer), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"allowed"}, Verbs: []string{"get"}})
@@ -123,7 +123,7 @@ func TestValuesOfAnotherNamespace(t *testing.T) {
 			secret(stack.client, apps, "shared", "one", map[string]string{v1alpha1.ShareWithAnnotation: "remotecluster/" + cluster.String()})
 		},
 	} {
-		f.state("base", v1alpha1.StateApplying, "are not given without leave: kubectl --namespace "+f.prefix+" annotate secret ")
+		f.state("base", v1alpha1.StateApplying, "are not given without leave: kubectl --namespace "+f.prefix+" annotate --field-manager=strata-cli secret ")
 		if _, err := f.configMapOn(far.client, apps, "base"); err == nil {
 			t.Errorf("the release is installed without %s", name)
 		}

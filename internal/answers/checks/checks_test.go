@@ -122,7 +122,7 @@ func TestAll(t *testing.T) {
 		}, Warn, "Kraan's own controller is stopped"},
 		"few rights": {func(f *Facts) { f.May[CommandRights[6]] = false }, Warn, "you may not patch addonslayers.kraan.io"},
 		"a Secret that is not shared": {func(f *Facts) {
-			f.Unshared = []Unshared{{Layer: "base", Secret: "fleet/db", Cluster: "fleet/prod", Share: "kubectl --namespace fleet annotate secret db kraan.io/share-with=remotecluster/fleet/prod"}}
+			f.Unshared = []Unshared{{Layer: "base", Secret: "fleet/db", Cluster: "fleet/prod", Share: "kubectl --namespace fleet annotate --field-manager=strata-cli secret db kraan.io/share-with=remotecluster/fleet/prod"}}
 		}, Warn, "layer base has a copy of Secret fleet/db, which nobody has shared with RemoteCluster fleet/prod: the copy goes with the next minor version"},
 		"a Secret that is given to nobody": {func(f *Facts) {
 			f.Unshared = []Unshared{{Layer: "base", Secret: "fleet/ssh", Cluster: "fleet/prod", Never: "what HostClusters log in with"}}

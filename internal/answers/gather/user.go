@@ -15,15 +15,15 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/internal/answers/acts"
+	"github.com/strata-project/strata/internal/heldacts"
 )
 
 // FieldManager is what API servers are told that makes objects for people. Flux takes over
 // what managers named kubectl* have: once git lists such an object, git has it.
 const FieldManager = "kubectl-strata"
 
-// ActManager is what API servers are told that decides something for people: a hold, an
-// approval, a suspension. Flux leaves alone what it has, whatever git says.
-const ActManager = "strata-cli"
+// ActManager is what API servers are told that decides something for people.
+const ActManager = heldacts.PeopleManager
 
 // UserOf returns who the API server takes the caller for; empty where it does not say.
 func UserOf(ctx context.Context, client dynamic.Interface) string {

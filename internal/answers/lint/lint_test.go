@@ -287,30 +287,6 @@ func TestRules(t *testing.T) {
 				"release.yaml:4: error helmrelease: spec: must be a mapping, and is a list",
 			},
 		},
-		"acts": {files: map[string]string{"layers.yaml": `apiVersion: kraan.io/v1alpha1
-kind: AddonsLayer
-metadata:
-  name: a
-  annotations:
-    kraan.io/hold: freeze
-    kraan.io/allow-prune: next
-    kraan.io/allow-empty: main@sha1:0123456
-    kraan.io/force-delete: "true"
-spec:
-  version: 1.0.0
-  source: {name: platform, path: ./a}
----
-apiVersion: kraan.io/v1alpha1
-kind: Platform
-metadata:
-  name: p
-  annotations:
-    kraan.io/approve: first@1.0.0
-spec:
-  bundle: {family: base, version: 1.0.0}
-`, "a/a.yaml": release("a", "")}, want: []string{
-			`layers.yaml:7: warning act-in-git: metadata.annotations[kraan.io/allow-prune]: "kraan.io/allow-prune" is a decision for one moment, and git would give it again each time: take it out, and run kubectl annotate addonslayer a kraan.io/allow-prune=VALUE`,
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.Files = repository(test.files)

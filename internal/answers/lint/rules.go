@@ -45,7 +45,7 @@ const (
 	ruleKubernetes        = "kubernetes-version"
 	ruleRemovedAPI        = "removed-api"
 	ruleHold              = "hold-until"
-	ruleActOnce           = "act-in-git"
+	ruleActInGit          = "act-in-git"
 	ruleUnusedDirectory   = "unused-directory"
 	ruleEncrypted         = "encrypted"
 	ruleIgnored           = "ignored-document"
@@ -118,10 +118,11 @@ func Rules() []Rule {
 		{ruleRemovedAPI, Error, "an API that the version of --k8s does not serve", "Write the object in the version that replaces it, or use a newer chart."},
 		{ruleHold, Error, "a hold whose end cannot be understood", "Write a time such as 2026-12-24T18:00:00Z; otherwise the hold does not end by itself."},
 		{
-			ruleActOnce,
+			ruleActInGit,
 			Warning,
-			"a decision for one moment that is in git",
-			"It would be given again each time that git is applied: take it out, and decide with kubectl strata or kubectl annotate.",
+			"a decision in git that does more there than what was decided",
+			"Git gives it again each time that it is applied, or leaves a guard open for good: take it out, and decide with kubectl strata or kubectl annotate. " +
+				"An approval may be in git for the stage and the version that it names.",
 		},
 		{ruleUnusedDirectory, Warning, "HelmReleases that no layer names", "Nobody would install them: name their directory in a layer, or remove it."},
 		{ruleEncrypted, Warning, "a file that is encrypted", "Lint has no key: what the file holds is not looked into, and everything else is."},
