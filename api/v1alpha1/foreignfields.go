@@ -105,7 +105,7 @@ func profileStatusFields() map[string]StatusClass {
 func deploymentStatusFields() map[string]StatusClass {
 	return merged(
 		of(VerifiedBy("the plug-in that the Deployment runs: it is asked, and shows its certificate"), "observedGeneration", "availableReplicas"),
-		of(believes("kubectl strata install goes on before the controllers of Flux run"), "readyReplicas"),
+		of(believes("kubectl strata hosts apply brings the first layers of a new cluster before the controllers of Flux run"), "readyReplicas"),
 		of(NotActedOn, "conditions", "replicas"),
 	)
 }
