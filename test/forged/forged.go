@@ -27,7 +27,7 @@ type Forgery[S any] struct {
 
 // Each returns a status with each field forged that is in a class of which nothing follows, or no
 // more than that something is left out. It fails a test where that is not one field at least.
-// Texts, and the reasons of conditions, are forged by each of the plausible values, too: those that
+// Texts, lists of them, and the reasons of conditions, are forged by each of the plausible values, too: those that
 // others wait for.
 func Each[S any](t testing.TB, kind string, status S, copies func(S) S, plausible ...string) []Forgery[S] {
 	t.Helper()
@@ -62,6 +62,8 @@ func Of[S any](t testing.TB, kind, path string, status S, copies func(S) S, plau
 			switch of := field.Addr().Interface().(type) {
 			case *[]metav1.Condition:
 				*of = allTrue(value)
+			case *[]string:
+				*of = []string{value}
 			default:
 				if field.Kind() == reflect.String {
 					field.SetString(value)
