@@ -20,6 +20,7 @@ const (
 	withholds
 	verified
 	believed
+	listed
 )
 
 var (
@@ -28,6 +29,10 @@ var (
 	// Withholds is for fields that can only hold back: a forged value may delay or prevent a
 	// write of its own object, and never causes one.
 	Withholds = StatusClass{kind: withholds} //nolint:gochecknoglobals // it is constant
+	// WhereListed is for fields that Strata reads of the kind at most to hold back. A layer that
+	// lists the object takes it for ready by them, as it does an object of any kind: AnyObject
+	// says what that leads to.
+	WhereListed = StatusClass{kind: listed} //nolint:gochecknoglobals // it is constant
 )
 
 // Signed is for fields that others act on: the controller signs them in the MAC of the status, and
@@ -42,8 +47,14 @@ func VerifiedBy(what string) StatusClass { return StatusClass{verified, what} }
 // under what is known and left. A field more of the kind is a hole.
 func believes(what string) StatusClass { return StatusClass{believed, what} }
 
-// IsForgeable tells whether a test may put anything into a field: nothing is done by it.
-func (c StatusClass) IsForgeable() bool { return c.kind == notActedOn || c.kind == withholds }
+// IsForgeable tells whether a test may put anything into a field: nothing is done by it, but for
+// what a layer that lists the object takes for ready.
+func (c StatusClass) IsForgeable() bool {
+	return c.kind == notActedOn || c.kind == withholds || c.kind == listed
+}
+
+// IsListed tells whether a layer that lists the object reads the field, and nothing else does.
+func (c StatusClass) IsListed() bool { return c.kind == listed }
 
 // IsVerified tells whether a field is acted on once it was verified.
 func (c StatusClass) IsVerified() bool { return c.kind == verified }
@@ -131,7 +142,8 @@ func platformStatusFields() map[string]StatusClass {
 func remoteClusterStatusFields() map[string]StatusClass {
 	return merged(
 		of(VerifiedBy("the controller's key"), "mac"),
-		of(NotActedOn, "observedGeneration", "clusterUID", "credentialsExpire", "lastSeen", "layers.deployed", "layers.total"),
+		of(NotActedOn, "clusterUID", "credentialsExpire", "lastSeen", "layers.deployed", "layers.total"),
+		of(WhereListed, "observedGeneration"),
 		of(Signed, "version", "endpoint", "conditions"),
 		of(VerifiedBy("the live copy, by its label and its MAC"),
 			"resources[].cluster", "resources[].namespace", "resources[].name", "resources[].kind",
@@ -142,23 +154,28 @@ func remoteClusterStatusFields() map[string]StatusClass {
 
 func hostClusterStatusFields() map[string]StatusClass {
 	// Which cluster it is the Secret with its kubeconfig says.
-	return of(NotActedOn, "observedGeneration", "id", "version", "healthy", "etcd", "certificatesEnd", "kubeConfig", "lastHandledReconcileAt", "conditions",
-		"hosts[].name", "hosts[].role", "hosts[].class", "hosts[].version", "hosts[].note")
+	return merged(
+		of(NotActedOn, "id", "version", "healthy", "etcd", "certificatesEnd", "kubeConfig", "lastHandledReconcileAt",
+			"hosts[].name", "hosts[].role", "hosts[].class", "hosts[].version", "hosts[].note"),
+		of(WhereListed, "observedGeneration", "conditions"),
+	)
 }
 
 func providerStatusFields() map[string]StatusClass {
 	// Which plug-in has served a record says.
 	return merged(
-		of(Withholds, "observedGeneration", "plugin.image", "plugin.digest", "plugin.name", "plugin.version"),
-		of(NotActedOn, "claims", "versions", "parameters.schema", "problems", "conditions"),
+		of(Withholds, "plugin.image", "plugin.digest", "plugin.name", "plugin.version"),
+		of(NotActedOn, "claims", "versions", "parameters.schema", "problems"),
+		of(WhereListed, "observedGeneration", "conditions"),
 	)
 }
 
 func claimStatusFields() map[string]StatusClass {
 	const mac = "objectsMAC, and by the labels of live objects"
 	return merged(
-		of(NotActedOn, "observedGeneration", "version", "binding.name", "rotation"),
-		of(Withholds, "provider", "boundTo.namespace", "boundTo.name", "conditions"),
+		of(NotActedOn, "version", "binding.name", "rotation"),
+		of(Withholds, "provider", "boundTo.namespace", "boundTo.name"),
+		of(WhereListed, "observedGeneration", "conditions"),
 		of(VerifiedBy(mac), "objectsMAC", "objects[].id", "objects[].of", "objects[].group", "objects[].kind", "objects[].namespace", "objects[].name",
 			"objects[].cluster", "objects[].status", "objects[].message", "objects[].lastTransitionTime", "objects[].digest", "objects[].uid",
 			"objects[].generation", "objects[].resourceVersion", "objects[].dependsOn"),
@@ -166,13 +183,14 @@ func claimStatusFields() map[string]StatusClass {
 }
 
 func discoveryStatusFields() map[string]StatusClass {
-	return of(NotActedOn, "observedGeneration", "selected", "clusters", "ready", "problems", "conditions")
+	return merged(of(NotActedOn, "selected", "clusters", "ready", "problems"), of(WhereListed, "observedGeneration", "conditions"))
 }
 
 func applicationStatusFields() map[string]StatusClass {
 	return merged(
 		of(VerifiedBy("the controller's key"), "mac"),
-		of(NotActedOn, "observedGeneration", "latest", "bundles", "problems", "conditions"),
+		of(NotActedOn, "latest", "bundles", "problems"),
+		of(WhereListed, "observedGeneration", "conditions"),
 		of(Signed, "published[].version", "published[].digest"),
 	)
 }
@@ -180,8 +198,8 @@ func applicationStatusFields() map[string]StatusClass {
 func bundleStatusFields() map[string]StatusClass {
 	return merged(
 		of(VerifiedBy("the controller's key"), "mac"),
-		of(NotActedOn, "observedGeneration", "layers", "applications", "platforms", "problems"),
-		of(Withholds, "conditions"),
+		of(NotActedOn, "layers", "applications", "platforms", "problems"),
+		of(WhereListed, "observedGeneration", "conditions"),
 		of(Signed, "digest"),
 	)
 }

@@ -87,3 +87,20 @@ func TestNothingIsBelieved(t *testing.T) {
 		}
 	}
 }
+
+// A layer takes what it lists for ready by the generation and the conditions of its status,
+// whatever its kind is: no kind says that nothing follows from them.
+func TestLayersReadTheStatusOfWhatTheyList(t *testing.T) {
+	for kind := range statuses {
+		for _, path := range []string{"observedGeneration", "conditions"} {
+			if class := v1alpha1.StatusFields(kind)[path]; !class.IsListed() && class != v1alpha1.Signed {
+				t.Errorf("%s: %s is in a class of which nothing follows", kind, path)
+			}
+		}
+		for path, class := range v1alpha1.StatusFields(kind) {
+			if class.IsListed() && path != "observedGeneration" && path != "conditions" {
+				t.Errorf("%s: no layer reads %s", kind, path)
+			}
+		}
+	}
+}

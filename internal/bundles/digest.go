@@ -43,6 +43,17 @@ func DigestOf(bundle *v1alpha1.ApplicationBundle) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
+// Changed says that a bundle is not what was published under its name; empty where it is, and
+// for one that nothing has looked at yet. Of its status only the digest counts, whatever its
+// conditions say.
+func Changed(bundle *v1alpha1.ApplicationBundle) string {
+	digest, err := DigestOf(bundle)
+	if err != nil || bundle.Status.Digest != "" && bundle.Status.Digest != digest {
+		return changedContent
+	}
+	return ""
+}
+
 // canonical writes a value as JSON that is the same for equal values.
 func canonical(value any) (string, error) {
 	data, err := json.Marshal(value)

@@ -216,8 +216,8 @@ func (r *rendering) prepare() error {
 			Message: fmt.Sprintf("has no layer %q: spec.source.path must be ./ and the name of one, such as ./%s", short(r.Path), r.someLayer()),
 		}
 	}
-	if digest, err := DigestOf(r.Bundle); err != nil || r.Bundle.Status.Digest != "" && r.Bundle.Status.Digest != digest {
-		return &directories.ContentError{Reason: v1alpha1.ReasonContentChanged, File: originOf(r.Bundle.Name), Message: changedContent}
+	if changed := Changed(r.Bundle); changed != "" {
+		return &directories.ContentError{Reason: v1alpha1.ReasonContentChanged, File: originOf(r.Bundle.Name), Message: changed}
 	}
 	if old := oldwords.InBundle(r.Bundle); old != "" {
 		return &directories.ContentError{Reason: v1alpha1.ReasonInvalidManifest, File: originOf(r.Bundle.Name), Message: old}

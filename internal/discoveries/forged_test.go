@@ -59,3 +59,27 @@ func TestForgedStatusOfAHostCluster(t *testing.T) {
 		}
 	}
 }
+
+// What the status of a ClusterProfile says comes into its RemoteCluster, and so is believed: each
+// of its fields would be found if it were in a class of which nothing follows.
+func TestForgedStatusOfAClusterProfile(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+		"version": map[string]any{"kubernetes": "v1.36.3"}, "properties": []any{map[string]any{"name": "env", "value": "prod"}},
+	}}}
+	obj.SetGroupVersionKind(GroupKindOf(&v1alpha1.ClusterDiscovery{Spec: v1alpha1.ClusterDiscoverySpec{Kind: v1alpha1.DiscoveredClusterProfile}}).WithVersion("v1alpha1"))
+	obj.SetName("a")
+	obj.SetUID("uid")
+	made := func(obj *unstructured.Unstructured) any {
+		return writes(Decide(observation(Parse(obj, Secrets{Profiles: map[string][]string{"a": {"a-kubeconfig"}}}))))
+	}
+	honest := made(obj)
+	for path, class := range v1alpha1.ForeignStatusFields("ClusterProfile") {
+		found := false
+		for _, forgery := range forged.OfForeign(t, path, obj, "v1.37.0") {
+			found = found || !cmp.Equal(honest, made(forgery.Object))
+		}
+		if found == class.IsForgeable() {
+			t.Errorf("a forged %s has something else written: %t", path, found)
+		}
+	}
+}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
@@ -76,17 +74,7 @@ func unusable(o Observation, bundle *v1alpha1.ApplicationBundle) string {
 	if problems := bundles.Check(bundle, o.Catalogue); len(problems) > 0 {
 		return problems[0]
 	}
-	// What is wrong with the whole, such as other content than was published, only
-	// its status says.
-	if stalled := meta.FindStatusCondition(
-		bundle.Status.Conditions,
-		v1alpha1.StalledCondition,
-	); stalled != nil &&
-		meta.IsStatusConditionTrue(bundle.Status.Conditions, v1alpha1.StalledCondition) &&
-		stalled.Reason == v1alpha1.ReasonContentChanged {
-		return stalled.Message
-	}
-	return ""
+	return bundles.Changed(bundle)
 }
 
 // unfit says why a version does not run on a cluster of a version of Kubernetes; empty

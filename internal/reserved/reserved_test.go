@@ -37,6 +37,14 @@ type constant struct{ name, value, at string }
 // constantsIn returns the constants of a package whose names end as those of words do.
 func constantsIn(t *testing.T, folder string) []constant {
 	t.Helper()
+	return constantsNamed(t, folder, `(Label|Annotation|Finalizer)$`)
+}
+
+// constantsNamed returns the constants of a package that hold texts, and whose names are as an
+// expression says.
+func constantsNamed(t *testing.T, folder, names string) []constant {
+	t.Helper()
+	isNamed := regexp.MustCompile(names)
 	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s has no Go files: %v", folder, err)
@@ -54,7 +62,7 @@ func constantsIn(t *testing.T, folder string) []constant {
 			}
 			for i, name := range spec.Names {
 				literal, is := spec.Values[i].(*ast.BasicLit)
-				if is && literal.Kind == token.STRING && isNameOfAWord.MatchString(name.Name) {
+				if is && literal.Kind == token.STRING && isNamed.MatchString(name.Name) {
 					value, err := strconv.Unquote(literal.Value)
 					if err != nil {
 						t.Fatal(err)
@@ -67,8 +75,6 @@ func constantsIn(t *testing.T, folder string) []constant {
 	}
 	return found
 }
-
-var isNameOfAWord = regexp.MustCompile(`(Label|Annotation|Finalizer)$`)
 
 // sortOf tells the sort of a word from the name of its constant.
 func sortOf(name string) Sort {

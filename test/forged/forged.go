@@ -27,7 +27,8 @@ type Forgery[S any] struct {
 
 // Each returns a status with each field forged that is in a class of which nothing follows, or no
 // more than that something is left out. It fails a test where that is not one field at least.
-// Texts are forged by each of the plausible values, too: those that others wait for.
+// Texts, lists of them, and the reasons of conditions, are forged by each of the plausible values, too: those that
+// others wait for.
 func Each[S any](t testing.TB, kind string, status S, copies func(S) S, plausible ...string) []Forgery[S] {
 	t.Helper()
 	var all []Forgery[S]
@@ -58,8 +59,15 @@ func Of[S any](t testing.TB, kind, path string, status S, copies func(S) S, plau
 	add("cleared", func(field reflect.Value) { forge(field, false) })
 	for _, value := range plausible {
 		add("as "+value, func(field reflect.Value) {
-			if field.Kind() == reflect.String {
-				field.SetString(value)
+			switch of := field.Addr().Interface().(type) {
+			case *[]metav1.Condition:
+				*of = allTrue(value)
+			case *[]string:
+				*of = []string{value}
+			default:
+				if field.Kind() == reflect.String {
+					field.SetString(value)
+				}
 			}
 		})
 	}
@@ -149,13 +157,29 @@ func conditions(had []metav1.Condition, at metav1.Time) []metav1.Condition {
 			forged[i].Status = metav1.ConditionFalse
 		}
 	}
-	for _, kind := range []string{
-		v1alpha1.ReadyCondition, v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition, v1alpha1.DeployedCondition, v1alpha1.DeletingCondition,
-		v1alpha1.HealthyCondition, v1alpha1.ReachableCondition, v1alpha1.BoundCondition, v1alpha1.RotatingCondition, v1alpha1.BindingOutdatedCondition,
-	} {
+	for _, kind := range conditionTypes() {
 		if !slices.ContainsFunc(forged, func(c metav1.Condition) bool { return c.Type == kind }) {
 			forged = append(forged, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Forged", Message: "forged", LastTransitionTime: at})
 		}
 	}
 	return forged
+}
+
+// allTrue returns all conditions that Strata's kinds have, each True for a reason.
+func allTrue(reason string) []metav1.Condition {
+	var all []metav1.Condition
+	for _, kind := range conditionTypes() {
+		all = append(all, metav1.Condition{
+			Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: "forged", ObservedGeneration: 1, LastTransitionTime: metav1.Now(),
+		})
+	}
+	return all
+}
+
+// conditionTypes returns the types of conditions that Strata's kinds have.
+func conditionTypes() []string {
+	return []string{
+		v1alpha1.ReadyCondition, v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition, v1alpha1.DeployedCondition, v1alpha1.DeletingCondition,
+		v1alpha1.HealthyCondition, v1alpha1.ReachableCondition, v1alpha1.BoundCondition, v1alpha1.RotatingCondition, v1alpha1.BindingOutdatedCondition,
+	}
 }
