@@ -450,3 +450,63 @@ func TestForgedFieldsOfAClaim(t *testing.T) {
 		}
 	}
 }
+
+// A controller that is killed at any write of the signing at an upgrade leaves nothing behind that
+// the next one does not end: each record of before is signed once, as it was, what it says stays
+// with its claim, and it is noted that it was done.
+func TestKilledAtEveryWriteOfTheSigning(t *testing.T) {
+	f := newFixture(t)
+	f.provider("a", published)
+	names := []string{"db", "lent", "spare"}
+	for _, name := range names {
+		f.claims(name, "")
+	}
+	f.start(0)
+	before, data := map[string]string{}, map[string]string{}
+	for _, name := range names {
+		f.says(name, v1alpha1.ReasonBound)
+		before[name] = f.secret(name + "-binding").ResourceVersion
+		data[name] = string(f.records(f.get(name))[0].Data.Raw)
+	}
+	f.end()
+	note := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.system, Name: v1alpha1.RecordsName}}
+	deaths := 0
+	for at := 1; ; at++ {
+		for _, name := range names {
+			f.unsign(name)
+		}
+		f.must(f.client.Delete(f.ctx, note.DeepCopy()))
+		died := f.dies(at, func() {}, fmt.Sprintf("write %d: all are signed", at), func() error {
+			return f.client.Get(f.ctx, client.ObjectKeyFromObject(note), &corev1.Secret{})
+		})
+		for _, name := range names {
+			signed := 0
+			for _, record := range f.records(f.get(name)) {
+				if record.Annotations[v1alpha1.RecordMACAnnotation] != "" {
+					signed++
+				}
+				if string(record.Data.Raw) != data[name] {
+					t.Errorf("write %d: the record %s says %s", at, record.Name, record.Data.Raw)
+				}
+			}
+			if signed != 1 {
+				t.Errorf("write %d: %s has %d signed records", at, name, signed)
+			}
+			if f.secret(name+"-binding").ResourceVersion != before[name] {
+				t.Errorf("write %d: the binding of %s was written", at, name)
+			}
+		}
+		if !died {
+			break
+		}
+		deaths++
+	}
+	if deaths <= len(names) {
+		t.Errorf("it was killed %d times, and each record and the note are writes", deaths)
+	}
+	f.start(0)
+	for _, name := range names {
+		f.annotate(f.get(name), "look", "again")
+		f.says(name, v1alpha1.ReasonBound)
+	}
+}

@@ -74,12 +74,21 @@ func verdict(m moment) (kind string, ready metav1.ConditionStatus, reason, messa
 	case m.plan.Exit == hosts.Done:
 		return "", metav1.ConditionTrue, v1alpha1.ReasonHostsHealthy, healthyMessage(m.plan)
 	case isLeft(m.plan):
-		return v1alpha1.ReconcilingCondition, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, m.plan.Message
+		return v1alpha1.ReconcilingCondition, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, messageOf(m.plan)
 	case m.plan.Reason == hosts.HostsDown || m.plan.Reason == hosts.Unreachable:
 		// They may come back by themselves.
-		return v1alpha1.ReconcilingCondition, metav1.ConditionFalse, string(m.plan.Reason), m.plan.Message
+		return v1alpha1.ReconcilingCondition, metav1.ConditionFalse, string(m.plan.Reason), messageOf(m.plan)
 	}
-	return v1alpha1.StalledCondition, metav1.ConditionFalse, string(m.plan.Reason), m.plan.Message
+	return v1alpha1.StalledCondition, metav1.ConditionFalse, string(m.plan.Reason), messageOf(m.plan)
+}
+
+// messageOf says what a plan says, and why the cluster was not asked: an answer that is not
+// read looks like one that has not come.
+func messageOf(plan *hostplans.Plan) string {
+	if plan.Unasked == "" {
+		return plan.Message
+	}
+	return plan.Message + "; the cluster was not asked: " + plan.Unasked
 }
 
 // isLeft tells whether a run has left something to the next one, as a take-over does: it saves

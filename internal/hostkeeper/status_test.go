@@ -24,6 +24,8 @@ func TestStatusOf(t *testing.T) {
 	at := func(exit hosts.Exit, reason hosts.Reason, message string) *hostplans.Plan {
 		return &hostplans.Plan{Version: "v1.36.3", Hosts: make([]hostplans.Host, 3), Decision: hosts.Decision{Exit: exit, Reason: reason, Message: message}}
 	}
+	unasked := at(hosts.Error, hosts.QuorumLost, "no API server is healthy")
+	unasked.Unasked = "asked through cp-0: it answers with a list of more than 32768 KiB"
 	for name, test := range map[string]struct {
 		moment
 		ready   metav1.ConditionStatus
@@ -31,11 +33,16 @@ func TestStatusOf(t *testing.T) {
 		beside  string
 		message string
 	}{
-		"at work":           {moment{doing: "cp-1 joins"}, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, v1alpha1.ReconcilingCondition, "cp-1 joins"},
-		"healthy":           {moment{plan: at(hosts.Done, "", "")}, metav1.ConditionTrue, v1alpha1.ReasonHostsHealthy, "", "3 hosts are healthy at v1.36.3"},
-		"taken over":        {moment{plan: at(hosts.Update, "", "changes settings: label a of cp-0")}, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, v1alpha1.ReconcilingCondition, "changes settings"},
-		"a host is away":    {moment{plan: at(hosts.Blocked, hosts.HostsDown, "cp-1 cannot be reached")}, metav1.ConditionFalse, "HostsDown", v1alpha1.ReconcilingCondition, "cp-1 cannot be reached"},
-		"no majority":       {moment{plan: at(hosts.Error, hosts.QuorumLost, "no API server is healthy")}, metav1.ConditionFalse, "QuorumLost", v1alpha1.StalledCondition, "no API server is healthy"},
+		"at work":        {moment{doing: "cp-1 joins"}, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, v1alpha1.ReconcilingCondition, "cp-1 joins"},
+		"healthy":        {moment{plan: at(hosts.Done, "", "")}, metav1.ConditionTrue, v1alpha1.ReasonHostsHealthy, "", "3 hosts are healthy at v1.36.3"},
+		"taken over":     {moment{plan: at(hosts.Update, "", "changes settings: label a of cp-0")}, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, v1alpha1.ReconcilingCondition, "changes settings"},
+		"a host is away": {moment{plan: at(hosts.Blocked, hosts.HostsDown, "cp-1 cannot be reached")}, metav1.ConditionFalse, "HostsDown", v1alpha1.ReconcilingCondition, "cp-1 cannot be reached"},
+		"no majority":    {moment{plan: at(hosts.Error, hosts.QuorumLost, "no API server is healthy")}, metav1.ConditionFalse, "QuorumLost", v1alpha1.StalledCondition, "no API server is healthy"},
+		"an answer that is not read": {
+			moment{plan: unasked},
+			metav1.ConditionFalse, "QuorumLost", v1alpha1.StalledCondition,
+			"no API server is healthy; the cluster was not asked: asked through cp-0: it answers with a list of more than 32768 KiB",
+		},
 		"a wrong spec":      {moment{err: &problem{v1alpha1.ReasonInvalidSpec, "spec.version", false}}, metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, v1alpha1.StalledCondition, "spec.version"},
 		"no Secret yet":     {moment{err: &problem{v1alpha1.ReasonPending, "there is no Secret ssh", true}}, metav1.ConditionFalse, v1alpha1.ReasonPending, v1alpha1.ReconcilingCondition, "there is no Secret ssh"},
 		"held":              {moment{err: &problem{v1alpha1.ReasonHold, "spec.hold is set", false}}, metav1.ConditionUnknown, v1alpha1.ReasonHold, "", "spec.hold is set"},

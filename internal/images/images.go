@@ -76,8 +76,8 @@ func (i Image) String() string { return strings.TrimPrefix(i.Address, scheme) + 
 type Store struct {
 	// folder has the programs, each in a file sha256-HEX, and of each image a file of facts.
 	folder string
-	// client makes the requests.
-	client *http.Client
+	// own makes the requests to the hosts of images, and other those to where these lead.
+	own, other http.RoundTripper
 
 	// asked are the locks of the images that are being asked for.
 	asked locks
@@ -88,8 +88,13 @@ func NewStore(folder string) *Store {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is documented
 	transport.ResponseHeaderTimeout = answerTimeout
 	transport.MaxResponseHeaderBytes = maxHeader
+	return &Store{folder: folder, own: retry.NewTransport(transport), other: retry.NewTransport(newElsewhere(transport))}
+}
+
+// client makes the requests for the images of a host.
+func (s *Store) client(host string) *http.Client {
 	within := reach.Bounds{Server: "the registry", Of: reach.Always(maxLayer, fetchTimeout), Redirects: maxRedirects}
-	return &Store{folder: folder, client: reach.Client(retry.NewTransport(transport), within)}
+	return reach.Client(&led{host: host, own: s.own, other: s.other}, within)
 }
 
 // Program is one that was fetched.
@@ -280,7 +285,7 @@ func (s *Store) repository(image Image) (*remote.Repository, error) {
 		return nil, errors.New("the login of the registry cannot be read: it must be what docker login writes")
 	}
 	host := repository.Reference.Host()
-	repository.Client = &auth.Client{Client: s.client, Credential: credentials.Credential(store), Cache: auth.NewCache()}
+	repository.Client = &auth.Client{Client: s.client(host), Credential: credentials.Credential(store), Cache: auth.NewCache()}
 	repository.PlainHTTP = IsLoopback(host)
 	repository.MaxMetadataBytes = maxManifest
 	return repository, nil

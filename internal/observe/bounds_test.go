@@ -6,20 +6,10 @@ package observe_test
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -27,84 +17,20 @@ import (
 	"time"
 
 	cryptossh "golang.org/x/crypto/ssh"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/strata-project/strata/internal/hostclusters"
 	"github.com/strata-project/strata/internal/machines"
 	"github.com/strata-project/strata/internal/observe"
-	"github.com/strata-project/strata/internal/probes"
 	"github.com/strata-project/strata/internal/ssh"
-	"github.com/strata-project/strata/internal/ssh/sshtest"
+	"github.com/strata-project/strata/test/hostile/root"
 )
-
-const hostAddress = "10.0.0.10"
-
-// pair makes a certificate for the host that signs itself, and its key, in PEM.
-func pair(t *testing.T) (certificate, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.ParseIP(hostAddress)},
-	}
-	made, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	written, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: written})
-}
-
-// credentials is what a host answers that has a cluster with one certificate for everything.
-func credentials(t *testing.T, certificate, key []byte) string {
-	t.Helper()
-	admin, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"a": {Server: "https://" + hostAddress + ":6443", CertificateAuthorityData: certificate}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"a": {ClientCertificateData: certificate, ClientKeyData: key}},
-		Contexts:       map[string]*clientcmdapi.Context{"a": {Cluster: "a", AuthInfo: "a"}},
-		CurrentContext: "a",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := &strings.Builder{}
-	for name, content := range map[string][]byte{"admin": admin, "authority": certificate, "etcd.authority": certificate, "etcd.certificate": certificate, "etcd.key": key} {
-		fmt.Fprintf(said, "%s=%s\n", name, base64.StdEncoding.EncodeToString(content))
-	}
-	return said.String() + "end=1\n"
-}
 
 // hostileHost looks at a cluster of one host, whose API server and etcd are a function, and
 // returns why the cluster was not asked.
 func hostileHost(t *testing.T, serve http.HandlerFunc) string {
 	t.Helper()
-	certificate, key := pair(t)
-	server := httptest.NewUnstartedServer(serve)
-	both, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{both}}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	access := credentials(t, certificate, key)
-	machine := sshtest.New(t, func(_ string, channel cryptossh.Channel) int {
-		script, _ := io.ReadAll(channel)
-		if bytes.Contains(script, bytes.TrimSpace(probes.CredentialsScript)) {
-			_, _ = io.WriteString(channel, access)
-		} else {
-			_, _ = io.WriteString(channel, strings.Replace(empty(0), "end=1", "initialised=/etc/kubernetes/kubelet.conf\nend=1", 1))
-		}
-		return 0
-	})
-	machine.Forward = func(string) string { return server.Listener.Addr().String() }
+	machine := root.NewHost(t)
+	machine.Serve(serve)
 	host, port, err := net.SplitHostPort(machine.Address)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +42,7 @@ spec:
   version: v1.36.3
   kubelets: {serverTLSBootstrap: true}
   controlPlane: [{name: h-0, address: %s, sshAddress: %s, sshPort: %s}]
-`, hostAddress, host, port))
+`, root.HostAddress, host, port))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,6 +120,10 @@ func (a Allowed) Host(host string) error {
 	return nil
 }
 
+// Special says what an address means that is the machine itself, one of its neighbours, or the
+// cloud that it runs in; empty for all others.
+func Special(address netip.Addr) string { return specially(address.WithZone("").Unmap()) }
+
 // holds tells whether an address is in one of the ranges.
 func (a Allowed) holds(address netip.Addr) bool {
 	for _, allowed := range a.Ranges {

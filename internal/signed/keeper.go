@@ -93,8 +93,12 @@ func (k *Keeper) Transform(next toolscache.TransformFunc) toolscache.TransformFu
 
 // Over returns a manager whose clients sign and judge. What its cache holds, Transform judges.
 func (k *Keeper) Over(mgr manager.Manager) manager.Manager {
-	return &judged{Manager: mgr, client: &writer{Client: mgr.GetClient(), keeper: k}, reader: &reader{Reader: mgr.GetAPIReader(), keeper: k}}
+	return &judged{Manager: mgr, client: k.Client(mgr.GetClient()), reader: &reader{Reader: mgr.GetAPIReader(), keeper: k}}
 }
+
+// Client returns a client that signs what it writes, and judges what the API server answers to
+// that. What it reads from a cache, Transform judges.
+func (k *Keeper) Client(of client.Client) client.Client { return &writer{Client: of, keeper: k} }
 
 // judged is a manager whose clients sign and judge.
 type judged struct {

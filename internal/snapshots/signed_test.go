@@ -17,6 +17,7 @@ import (
 	"github.com/strata-project/strata/internal/snapshots"
 	"github.com/strata-project/strata/internal/ssh/sshtest"
 	"github.com/strata-project/strata/internal/sshsig"
+	"github.com/strata-project/strata/test/hostile/root"
 )
 
 // taker saves one etcd again and again.
@@ -30,8 +31,8 @@ type taker struct {
 func newTaker(t *testing.T) *taker {
 	t.Helper()
 	const keys = 5
-	db, revision := database(t, keys)
-	client := (&member{keys: keys, revision: revision, stream: hands(db)}).serve(t)
+	db, revision := root.Database(t, keys)
+	client := (&member{root.Member{Keys: keys, Revision: revision, Stream: root.Hands(db)}}).serve(t)
 	return &taker{t: t, dir: t.TempDir(), now: clock(), etcd: func(o *snapshots.Options) { o.Etcd = client }}
 }
 

@@ -91,6 +91,13 @@ func join(t *testing.T, namespace, name string) *team {
 	return m
 }
 
+// within is the team in a part of its test.
+func (m *team) within(t *testing.T) *team {
+	part := *m
+	part.T = t
+	return &part
+}
+
 func (m *team) source(name string) *sourcev1.GitRepository {
 	return &sourcev1.GitRepository{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: name},
@@ -187,17 +194,17 @@ func (m *team) deploys(layer, commit string) {
 // checkMemory fails the test where the controller has had more memory than enough.
 func checkMemory(t *testing.T) {
 	t.Helper()
-	used := peak(t)
+	used := peakOf(t, stack.controller.PID())
 	t.Logf("the controller has had %d MiB at most", used)
 	if used > enough {
 		t.Errorf("that is more than %d MiB", enough)
 	}
 }
 
-// peak is the most memory that the controller has had, in MiB.
-func peak(t *testing.T) int {
+// peakOf is the most memory that a process has had, in MiB.
+func peakOf(t *testing.T, pid int) int {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", stack.controller.PID()))
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,7 @@ func bomb(lines int) string {
 // comes of it, no connection is opened for it, and the other team's layer is
 // deployed meanwhile.
 func TestDirectoriesGetNoMoreThanTheirAuthors(t *testing.T) {
+	t.Parallel()
 	evil, good := join(t, tenant, "directories"), join(t, victim, "directories")
 	url := stack.outside.URL()
 	configMap := func(namespace string) string {
@@ -106,6 +107,7 @@ func TestDirectoriesGetNoMoreThanTheirAuthors(t *testing.T) {
 // A tenant with the rights of edit, and with Flux's own, in one namespace stops
 // no layer of another team, and gets nothing deployed or fetched by its statuses.
 func TestTenantWithTheRightsOfEdit(t *testing.T) {
+	t.Parallel()
 	evil, good := join(t, tenant, "rights"), join(t, victim, "rights")
 	first, err := good.repo.Commit("one", map[string]string{"gateway/release.yaml": good.release("gateway", "one")})
 	good.must(err)
@@ -173,6 +175,7 @@ func TestTenantWithTheRightsOfEdit(t *testing.T) {
 // nowhere but to the allowed ranges, and whatever the API server there does holds up
 // nobody else.
 func TestClustersOfATenant(t *testing.T) {
+	t.Parallel()
 	evil, good := join(t, tenant, "clusters"), join(t, victim, "clusters")
 	deployed, err := good.repo.Commit("one", map[string]string{"base/release.yaml": good.release("cluster", "one")})
 	good.must(err)

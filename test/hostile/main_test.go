@@ -1,9 +1,10 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostile_test attacks a controller that was installed with the chart's
-// lockdown, from where tenants are: a directory in git, objects in a namespace of
-// their own with the rights of edit, statuses, and a cluster that they run.
+// Package hostile_test attacks the controllers that were installed with the chart's
+// lockdown, from where others are: a directory in git, objects in a namespace of
+// their own with the rights of edit, statuses, a cluster that they run, a plug-in
+// that they have written, the hosts of a cluster, a bucket and a registry.
 package hostile_test
 
 import (
@@ -19,8 +20,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/test/controlplane"
@@ -39,11 +43,19 @@ var stack struct {
 	git        *controlplane.GitServer
 	charts     *controlplane.ChartServer
 	controller *strata.Controller
-	client     client.WithWatch
-	outside    *listener
+	// hosts is the controller of HostClusters.
+	hosts *controlplane.Runner
+	// plugins is the folder of the plug-ins that run as processes. Images of two registries may,
+	// too: of one that does harm, and of an honest one.
+	plugins  string
+	registry *registry
+	images   *controlplane.OCIServer
+	client   client.WithWatch
+	outside  *listener
 }
 
 func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
 	os.Exit(controlplane.Main(m, controlplane.Options{HelmConcurrency: 10, After: tearDown}, setUp))
 }
 
@@ -75,17 +87,31 @@ func setUp(plane *controlplane.ControlPlane) error {
 			return err
 		}
 	}
-	return startController(ctx)
+	stack.registry = newRegistry()
+	if stack.images, err = controlplane.NewOCIServer(); err != nil {
+		return err
+	}
+	return startControllers(ctx)
 }
 
-// startController installs the chart under lockdown and runs the controller with
-// the very arguments that the chart gives it, but for where it listens.
-func startController(ctx context.Context) error {
+// startControllers installs the chart under lockdown and runs the controllers with
+// the very arguments that the chart gives them, but for where they listen.
+func startControllers(ctx context.Context) error {
+	dir := filepath.Join(stack.plane.Dir(), "strata")
+	stack.plugins = filepath.Join(dir, "plugins")
+	if err := os.MkdirAll(stack.plugins, 0o755); err != nil {
+		return err
+	}
 	identity, err := strata.Install(ctx, stack.plane, map[string]any{
 		"lockdown":       true,
 		"controller":     map[string]any{"sourceNamespaces": []any{victim, tenant}, "logLevel": "debug", "syncPeriod": "10s"},
 		"remoteClusters": map[string]any{"enabled": true, "allowedRanges": []any{insideRange}},
 		"artifacts":      map[string]any{"hosts": []any{"127.0.0.1"}},
+		"capabilities":   map[string]any{"enabled": true},
+		"extraArgs":      []any{"--plugin-processes=" + stack.plugins, "--plugin-process-images=" + stack.registry.Host() + "," + honestHost()},
+		"hosts": map[string]any{
+			"enabled": true, "allowedCIDRs": []any{insideRange}, "namespaces": []any{victim, tenant}, "snapshots": map[string]any{"quota": "64Mi"},
+		},
 		"rbac": map[string]any{
 			"impersonate": []any{map[string]any{"namespace": victim}, map[string]any{"namespace": tenant}},
 			"kinds":       []any{map[string]any{"apiGroup": "", "resources": []any{"configmaps"}, "verbs": []any{"get", "list", "watch"}}},
@@ -94,19 +120,14 @@ func startController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	deployment := &appsv1.Deployment{}
-	if err := stack.client.Get(ctx, types.NamespacedName{Namespace: strata.Namespace, Name: "strata"}, deployment); err != nil {
-		return fmt.Errorf("cannot read what the chart has installed: %w", err)
-	}
-	args := slices.DeleteFunc(slices.Clone(deployment.Spec.Template.Spec.Containers[0].Args), func(arg string) bool {
-		name, _, _ := strings.Cut(arg, "=")
-		return slices.Contains([]string{"--metrics-addr", "--health-addr", "--artifact-cache-dir", "--enable-leader-election", "--leader-election-namespace"}, name)
-	})
-	dir := filepath.Join(stack.plane.Dir(), "strata")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	var builds errgroup.Group
+	var binary, hosts string
+	builds.Go(func() (err error) { binary, err = strata.Build(ctx, dir); return err })
+	builds.Go(func() (err error) { hosts, err = strata.BuildHosts(ctx, dir); return err })
+	if err := builds.Wait(); err != nil {
 		return err
 	}
-	binary, err := strata.Build(ctx, dir)
+	args, err := argsOf(ctx, "strata")
 	if err != nil {
 		return err
 	}
@@ -114,7 +135,47 @@ func startController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return stack.controller.Start(ctx)
+	return errors.Join(stack.controller.Start(ctx), startHosts(ctx, hosts))
+}
+
+// startHosts runs the controller of HostClusters.
+func startHosts(ctx context.Context, binary string) error {
+	identity, err := stack.plane.ServiceAccount(ctx, strata.Namespace, "strata-hosts")
+	if err != nil {
+		return err
+	}
+	args, err := argsOf(ctx, "strata-hosts")
+	if err != nil {
+		return err
+	}
+	port, release, err := controlplane.FreePort()
+	if err != nil {
+		return err
+	}
+	defer release()
+	health := controlplane.Loopback(port)
+	stack.hosts, err = controlplane.NewRunner(controlplane.Program{
+		Name: "strata-hosts", Path: binary, Dir: filepath.Join(stack.plane.Dir(), "strata-hosts"), Env: []string{"RUNTIME_NAMESPACE=" + strata.Namespace},
+		Args:    append(args, "--kubeconfig", identity.Kubeconfig, "--metrics-addr", "0", "--health-addr", health),
+		Healthy: func(ctx context.Context) error { return controlplane.Healthy(ctx, "http://"+health+"/readyz") },
+	})
+	if err != nil {
+		return err
+	}
+	return stack.hosts.Start(ctx)
+}
+
+// argsOf returns what the chart gives a controller, but for what is another thing on this
+// machine.
+func argsOf(ctx context.Context, name string) ([]string, error) {
+	deployment := &appsv1.Deployment{}
+	if err := stack.client.Get(ctx, types.NamespacedName{Namespace: strata.Namespace, Name: name}, deployment); err != nil {
+		return nil, fmt.Errorf("cannot read what the chart has installed: %w", err)
+	}
+	return slices.DeleteFunc(slices.Clone(deployment.Spec.Template.Spec.Containers[0].Args), func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return slices.Contains([]string{"--metrics-addr", "--health-addr", "--artifact-cache-dir", "--enable-leader-election", "--leader-election-namespace"}, name)
+	}), nil
 }
 
 func tearDown() error {
@@ -122,6 +183,15 @@ func tearDown() error {
 	if stack.controller != nil {
 		problems = append(problems, stack.controller.Stop(30*time.Second))
 		stack.controller.Close()
+	}
+	if stack.hosts != nil {
+		problems = append(problems, stack.hosts.Stop(30*time.Second))
+	}
+	if stack.registry != nil {
+		stack.registry.Close()
+	}
+	if stack.images != nil {
+		problems = append(problems, stack.images.Close())
 	}
 	if stack.charts != nil {
 		problems = append(problems, stack.charts.Close())

@@ -35,6 +35,9 @@ type Machine struct {
 	run func(line string, channel cryptossh.Channel) int
 }
 
+// Held begins the line of a script that is held, such as the one that locks a host.
+const Held = "sh -c "
+
 // NewKey makes a key.
 func NewKey(t testing.TB) cryptossh.Signer {
 	t.Helper()
@@ -126,7 +129,7 @@ func (m *Machine) session(asked cryptossh.NewChannel) {
 		line := strings.TrimPrefix(command.Line, "sudo -n ")
 		if words := strings.SplitN(line, " ", 5); len(words) == 5 && strings.Join(words[:3], " ") == "timeout -s KILL" {
 			line = words[4]
-		} else if !strings.HasPrefix(line, "hold") {
+		} else if !strings.HasPrefix(line, "hold") && !strings.HasPrefix(line, Held) {
 			return
 		}
 		if status := m.run(line, channel); status >= 0 {
