@@ -18,6 +18,7 @@ import (
 	_ "sigs.k8s.io/controller-runtime/pkg/controller" // exports what every controller measures
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/strata-project/strata/internal/hostkeeper"
 	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/signals"
 )
@@ -173,7 +174,7 @@ func exports(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	collectors := []prometheus.Collector{
-		signals.NewLayerMetrics(nil, ""), signals.NewClusterMetrics(nil), signals.NewPlatformMetrics(nil), signals.NewHostClusterMetrics(nil), signals.NewMeters(), looks.Meter(), signals.NewFetchMeter(), signals.NewWriteMeter(), sender,
+		signals.NewLayerMetrics(nil, ""), signals.NewClusterMetrics(nil), signals.NewPlatformMetrics(nil), hostkeeper.NewMetrics(nil), signals.NewMeters(), looks.Meter(), signals.NewFetchMeter(), signals.NewWriteMeter(), sender,
 	}
 	// A Desc has no way to ask for these but its text.
 	form := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`)

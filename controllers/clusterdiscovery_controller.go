@@ -37,6 +37,7 @@ import (
 	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/round"
+	"github.com/strata-project/strata/internal/trim"
 )
 
 // ClusterDiscoveryReconciler makes RemoteClusters of the clusters that others make.
@@ -288,7 +289,7 @@ func newDiscoveryKinds(r *ClusterDiscoveryReconciler, mgr manager.Manager, watch
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(secretKind.WithVersion("v1"))
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: informers.Strip,
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: trim.Object,
 		ByObject: map[client.Object]cache.ByObject{secret: {Label: labels.NewSelector().Add(*labelled)}},
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/reserved"
+	"github.com/strata-project/strata/internal/sops"
 )
 
 // content is where the directory of one layer comes from.
@@ -212,7 +213,7 @@ func (o *observer) buildOf(ctx context.Context) (builds.Build, error) {
 		return how, unavailable(v1alpha1.ReasonDecryptionKeysUnavailable, field, "there is no %s: the layer goes on when it exists",
 			o.givenID("Secret", o.Layer.Spec.Decryption.SecretRef.Name))
 	}
-	keys, err := builds.KeysOf(secret)
+	keys, err := sops.KeysOfSecret(secret)
 	if err != nil {
 		return how, unavailable(v1alpha1.ReasonDecryptionKeysUnavailable, field, "%s cannot be used: %v", objects.IDOf(secret), err)
 	}

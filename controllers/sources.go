@@ -30,6 +30,7 @@ import (
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/sources"
+	"github.com/strata-project/strata/internal/trim"
 )
 
 // sourceCache holds all sources of the kinds that layers come from, whoever
@@ -43,7 +44,7 @@ func (c sourceCache) GetCache() cache.Cache { return c.Cache }
 // Unserved is called when a watch finds that its kind is not served any more.
 func newSourceCache(mgr manager.Manager, unserved func(context.Context)) (sourceCache, error) {
 	made, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: informers.Strip,
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultTransform: trim.Object,
 		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
 			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 			if apierrors.IsNotFound(err) {

@@ -15,7 +15,7 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/printing"
 	"github.com/strata-project/strata/internal/answers/bundles"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 )
 
 const bundleLong = `Show ApplicationBundles: what is in them, where they are, how one leads to
@@ -226,8 +226,8 @@ func (t *tool) bundlePaths(ctx context.Context, family string, route bundles.Rou
 		return err
 	}
 	if !slices.Contains(w.Families(), family) {
-		if near := summary.Near(family, w.Families()); len(near) > 0 {
-			return fmt.Errorf("there is no family %s of bundles; did you mean %s?", family, strings.Join(near, " or "))
+		if meant := near.Near(family, w.Families()); len(meant) > 0 {
+			return fmt.Errorf("there is no family %s of bundles; did you mean %s?", family, strings.Join(meant, " or "))
 		}
 		return fmt.Errorf("there is no family %s of bundles; kubectl strata bundle list lists those there are", family)
 	}

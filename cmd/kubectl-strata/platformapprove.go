@@ -15,7 +15,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/platforms"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 )
 
 func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output string) error {
@@ -29,7 +29,7 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	}
 	approval, stages, err := platforms.Approve(p.Observe(ctx, platform, p.World.Now), stage, reason)
 	if err != nil {
-		if near := summary.Near(stage, stages); len(near) > 0 {
+		if near := near.Near(stage, stages); len(near) > 0 {
 			return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 		}
 		if len(stages) > 0 {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 )
 
 // showOptions are what the flags of a command say that shows objects of a kind.
@@ -199,7 +199,7 @@ func (o *showOptions) missing(wanted reference, listed []unstructured.Unstructur
 		names = append(names, name.String())
 	}
 	slices.Sort(names)
-	return &console.MissingError{Kind: o.kind.Kind, Wanted: wanted.String(), Near: summary.Near(wanted.String(), slices.Compact(names)), Cause: cause}
+	return &console.MissingError{Kind: o.kind.Kind, Wanted: wanted.String(), Near: near.Near(wanted.String(), slices.Compact(names)), Cause: cause}
 }
 
 func byName(a, b unstructured.Unstructured) int {

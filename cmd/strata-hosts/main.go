@@ -36,10 +36,9 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/hostkeeper"
-	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/reserved"
-	"github.com/strata-project/strata/internal/signals"
+	"github.com/strata-project/strata/internal/trim"
 )
 
 // version is set by the linker.
@@ -172,7 +171,7 @@ func run(ctx context.Context, o *options) error {
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return fmt.Errorf("cannot add checks: %w", err)
 	}
-	if err := metrics.Registry.Register(signals.NewHostClusterMetrics(mgr.GetCache())); err != nil {
+	if err := metrics.Registry.Register(hostkeeper.NewMetrics(mgr.GetCache())); err != nil {
 		return fmt.Errorf("cannot register metrics: %w", err)
 	}
 	ctrl.Log.WithName("setup").Info("starting", "version", version)
@@ -189,7 +188,7 @@ func (o *options) managerOptions() ctrl.Options {
 			panic(err) // the types are constant
 		}
 	}
-	cached := cache.Options{DefaultTransform: informers.Strip}
+	cached := cache.Options{DefaultTransform: trim.Object}
 	if len(o.namespaces) > 0 {
 		cached.DefaultNamespaces = map[string]cache.Config{}
 		for _, each := range o.namespaces {

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/sops"
 )
 
 // Build is how a directory becomes objects. The zero value takes its files, or what
@@ -44,10 +43,21 @@ type Build struct {
 	Substitution *Substitution `json:"substitution,omitempty"`
 }
 
+// Keys are private keys, as texts.
+type Keys struct {
+	// Age holds the contents of age key files.
+	Age []string `json:"age,omitempty"`
+	// PGP holds armored private keys.
+	PGP []string `json:"pgp,omitempty"`
+}
+
+// IsZero tells whether there is no key.
+func (k Keys) IsZero() bool { return len(k.Age) == 0 && len(k.PGP) == 0 }
+
 // Decryption opens encrypted files.
 type Decryption struct {
 	// Keys that open them.
-	Keys sops.Keys `json:"keys"`
+	Keys Keys `json:"keys"`
 	// Sealed leaves files encrypted, and takes their objects as they are written: what
 	// a file holds cannot be told without a key, and all else can.
 	Sealed bool `json:"sealed,omitempty"`
@@ -70,15 +80,6 @@ type Variables struct {
 	Values map[string]string
 	// Secret is true for those of a Secret.
 	Secret bool
-}
-
-// KeysOf returns the private keys that a Secret has.
-func KeysOf(secret *unstructured.Unstructured) (sops.Keys, error) {
-	data, err := DataOf(secret)
-	if err != nil {
-		return sops.Keys{}, err
-	}
-	return sops.KeysOf(data)
 }
 
 // VariablesOf returns what a ConfigMap or Secret gives. Its error names a key that is no
@@ -152,7 +153,7 @@ func Of(spec *v1alpha1.AddonsLayerSpec, given ...Variables) (Build, error) {
 }
 
 // With returns the build with the keys that open encrypted files.
-func (b Build) With(keys sops.Keys) Build {
+func (b Build) With(keys Keys) Build {
 	b.Decryption = &Decryption{Keys: keys}
 	return b
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/strata-project/strata/internal/ownwrites"
 	"github.com/strata-project/strata/internal/providers"
 	"github.com/strata-project/strata/internal/round"
+	"github.com/strata-project/strata/internal/trim"
 )
 
 const (
@@ -216,7 +217,7 @@ func (k *Keeper) setupCache(mgr manager.Manager) error {
 	secret.SetGroupVersionKind(secretKind.WithVersion("v1"))
 	k.own, err = cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		DefaultTransform: informers.Strip, DefaultLabelSelector: only,
+		DefaultTransform: trim.Object, DefaultLabelSelector: only,
 		ByObject: map[client.Object]cache.ByObject{
 			secret:                       {Label: labels.Everything()},
 			&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{k.Settings.Namespace: {LabelSelector: only}}},

@@ -45,3 +45,16 @@ func (c *Set) Put(kind string, status metav1.ConditionStatus, reason, message st
 		ObservedGeneration: c.generation, LastTransitionTime: since,
 	})
 }
+
+// Number returns what a condition says as a number, for metrics: 1, 0, or -1 for unknown and
+// for none.
+func Number(condition *metav1.Condition) float64 {
+	switch {
+	case condition == nil:
+	case condition.Status == metav1.ConditionTrue:
+		return 1
+	case condition.Status == metav1.ConditionFalse:
+		return 0
+	}
+	return -1
+}

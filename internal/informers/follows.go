@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/trim"
 )
 
 // Follows watches single objects with what they hold, each as long as somebody
@@ -304,7 +305,7 @@ func (f *Follows) start(who Follower, id followKey, of schema.GroupVersionResour
 		DeleteFunc: func(any) { tell() },
 	})
 	if err == nil {
-		err = found.informer.SetTransform(Strip)
+		err = found.informer.SetTransform(trim.Object)
 	}
 	if err != nil {
 		stop()

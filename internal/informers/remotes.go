@@ -24,6 +24,7 @@ import (
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/reach"
+	"github.com/strata-project/strata/internal/trim"
 )
 
 // ErrNotConnected says that this process has no connection to a cluster.
@@ -193,7 +194,7 @@ func (r *Remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 	made.watching = func(view View) (cache.Cache, error) {
 		cached, err := cache.New(config, cache.Options{
 			HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper), NewInformer: reach.NewInformer,
-			DefaultLabelSelector: view.Selector, DefaultTransform: Strip, ByObject: view.whole(),
+			DefaultLabelSelector: view.Selector, DefaultTransform: trim.Object, ByObject: view.whole(),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot connect to RemoteCluster %s: %w", cluster, err)

@@ -53,7 +53,7 @@ type Encrypted struct {
 	// Formats of the texts, by the names that Request.Files has them under.
 	Formats map[string]sops.Format
 	// Keys that open them.
-	Keys sops.Keys
+	Keys builds.Keys
 }
 
 // Object is one object that kustomize has made.

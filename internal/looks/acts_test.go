@@ -29,8 +29,8 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/heldacts"
-	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/looks"
+	"github.com/strata-project/strata/internal/trim"
 )
 
 // kindsWithActs has the kinds on which people decide by annotations.
@@ -51,7 +51,7 @@ func startBusy(t *testing.T) (client.Client, chan string) {
 	t.Helper()
 	yes := true
 	mgr, err := ctrl.NewManager(plane.Config(), ctrl.Options{
-		Scheme: scheme(), Cache: cache.Options{DefaultTransform: informers.Strip},
+		Scheme: scheme(), Cache: cache.Options{DefaultTransform: trim.Object},
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &yes},
 	})
 	must(t, err)

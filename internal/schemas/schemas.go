@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/config/crd"
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 )
 
 // Mistake is what is wrong with one object.
@@ -121,7 +121,7 @@ func (s *Schemas) Check(ctx context.Context, object *unstructured.Unstructured) 
 	case kind != nil:
 		return kind.check(ctx, object.DeepCopy())
 	case !slices.Contains(s.names, gvk.Kind):
-		return []Mistake{{Field: "kind", Message: fmt.Sprintf("there is no kind %s in %s%s", gvk.Kind, gvk.Group, summary.Meant(gvk.Kind, s.names))}}
+		return []Mistake{{Field: "kind", Message: fmt.Sprintf("there is no kind %s in %s%s", gvk.Kind, gvk.Group, near.Meant(gvk.Kind, s.names))}}
 	default:
 		return []Mistake{
 			{Field: "apiVersion", Message: fmt.Sprintf("%s has no version %s: write %s/%s", gvk.Kind, gvk.Version, gvk.Group, strings.Join(s.versions, " or "))},
@@ -185,7 +185,7 @@ func (k *kindSchema) unknown(object map[string]any) []Mistake {
 // UnknownField says that a field is none, and which one may be meant.
 func UnknownField(name string, siblings []string) Mistake {
 	last := name[strings.LastIndex(name, ".")+1:]
-	return Mistake{Unknown: true, Field: name, Message: "there is no such field" + summary.Meant(last, siblings)}
+	return Mistake{Unknown: true, Field: name, Message: "there is no such field" + near.Meant(last, siblings)}
 }
 
 // siblings returns the fields that the schema has where a field is written.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/conditions"
 )
 
 // labelCluster is the label that names a RemoteCluster, as namespace/name. A label
@@ -78,12 +79,12 @@ func collectCluster(cluster *v1alpha1.RemoteCluster, metrics chan<- prometheus.M
 	}
 	status := &cluster.Status
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
-	gauge(clusterReady, truth(ready))
+	gauge(clusterReady, conditions.Number(ready))
 	if ready != nil && ready.Reason != "" {
 		gauge(clusterReason, 1, ready.Reason)
 	}
 	reachable := meta.FindStatusCondition(status.Conditions, v1alpha1.ReachableCondition)
-	gauge(clusterReachable, truth(reachable))
+	gauge(clusterReachable, conditions.Number(reachable))
 	if reachable != nil && reachable.Status != metav1.ConditionUnknown {
 		gauge(clusterReachableSince, float64(reachable.LastTransitionTime.Unix()))
 	}
@@ -91,23 +92,11 @@ func collectCluster(cluster *v1alpha1.RemoteCluster, metrics chan<- prometheus.M
 		gauge(clusterExpiration, float64(status.CredentialsExpire.Unix()))
 	}
 	if expiring := meta.FindStatusCondition(status.Conditions, v1alpha1.CredentialsExpiringCondition); expiring != nil {
-		gauge(clusterExpiring, max(truth(expiring), 0))
+		gauge(clusterExpiring, max(conditions.Number(expiring), 0))
 	}
 	gauge(clusterLayers, float64(status.Layers.Total))
 	gauge(clusterLayersDeployed, float64(status.Layers.Deployed))
 	if status.Version != "" {
 		gauge(clusterInfo, 1, status.Version)
 	}
-}
-
-// truth returns what a condition says as a number: 1, 0, or -1 for unknown.
-func truth(condition *metav1.Condition) float64 {
-	switch {
-	case condition == nil:
-	case condition.Status == metav1.ConditionTrue:
-		return 1
-	case condition.Status == metav1.ConditionFalse:
-		return 0
-	}
-	return -1
 }

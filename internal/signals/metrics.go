@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/conditions"
 	"github.com/strata-project/strata/internal/placement"
 )
 
@@ -85,7 +86,7 @@ func collect(layer *v1alpha1.AddonsLayer, namespace string, metrics chan<- prome
 	if condition != nil && condition.Reason != "" {
 		gauge(layerReason, 1, condition.Reason)
 	}
-	gauge(layerReady, truth(condition))
+	gauge(layerReady, conditions.Number(condition))
 	if cluster := placement.ClusterName(placement.Of(layer, namespace)); cluster != "" {
 		gauge(layerCluster, 1, cluster)
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/conditions"
 )
 
 // labelPlatform is the label that names a Platform.
@@ -76,7 +77,7 @@ func collectPlatform(platform *v1alpha1.Platform, metrics chan<- prometheus.Metr
 	}
 	status := &platform.Status
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
-	gauge(platformReady, truth(ready))
+	gauge(platformReady, conditions.Number(ready))
 	if ready != nil && ready.Reason != "" {
 		gauge(platformReason, 1, ready.Reason)
 	}

@@ -27,18 +27,10 @@ import (
 	"github.com/getsops/sops/v3/stores/json"
 	"github.com/getsops/sops/v3/stores/yaml"
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/builds"
 )
-
-// Keys are private keys, as texts.
-type Keys struct {
-	// Age holds the contents of age key files.
-	Age []string `json:"age,omitempty"`
-	// PGP holds armored private keys.
-	PGP []string `json:"pgp,omitempty"`
-}
-
-// IsZero tells whether there is no key.
-func (k Keys) IsZero() bool { return len(k.Age) == 0 && len(k.PGP) == 0 }
 
 // The names of a Secret's keys end as Flux has it.
 const (
@@ -49,8 +41,8 @@ const (
 // KeysOf returns the private keys of a Secret, by the names of its data: those that end with
 // .agekey are key files of age, and those with .asc armored private keys of PGP. Others are
 // left out. The error names what is no key, and quotes nothing of it.
-func KeysOf(data map[string]string) (Keys, error) {
-	var keys Keys
+func KeysOf(data map[string]string) (builds.Keys, error) {
+	var keys builds.Keys
 	names := make([]string, 0, len(data))
 	for name := range data {
 		names = append(names, name)
@@ -60,20 +52,29 @@ func KeysOf(data map[string]string) (Keys, error) {
 		switch path.Ext(name) {
 		case ageSuffix:
 			keys.Age = append(keys.Age, data[name])
-			if _, err := (Keys{Age: []string{data[name]}}).open(); err != nil {
-				return Keys{}, fmt.Errorf("its key %s is no key file of age, with one AGE-SECRET-KEY-1... in a line", name)
+			if _, err := open(builds.Keys{Age: []string{data[name]}}); err != nil {
+				return builds.Keys{}, fmt.Errorf("its key %s is no key file of age, with one AGE-SECRET-KEY-1... in a line", name)
 			}
 		case pgpSuffix:
 			keys.PGP = append(keys.PGP, data[name])
-			if _, err := (Keys{PGP: []string{data[name]}}).open(); err != nil {
-				return Keys{}, fmt.Errorf("its key %s is no armored private key of PGP without passphrase", name)
+			if _, err := open(builds.Keys{PGP: []string{data[name]}}); err != nil {
+				return builds.Keys{}, fmt.Errorf("its key %s is no armored private key of PGP without passphrase", name)
 			}
 		}
 	}
 	if keys.IsZero() {
-		return Keys{}, errors.New("it has no key whose name ends with .agekey or .asc: keys of cloud providers and of Vault are not used, so encrypt for a key of age or PGP, too")
+		return builds.Keys{}, errors.New("it has no key whose name ends with .agekey or .asc: keys of cloud providers and of Vault are not used, so encrypt for a key of age or PGP, too")
 	}
 	return keys, nil
+}
+
+// KeysOfSecret returns the private keys that a Secret has, as KeysOf does.
+func KeysOfSecret(secret *unstructured.Unstructured) (builds.Keys, error) {
+	data, err := builds.DataOf(secret)
+	if err != nil {
+		return builds.Keys{}, err //nolint:wrapcheck // it names the key
+	}
+	return KeysOf(data)
 }
 
 // Format is how a file is written.
@@ -106,13 +107,13 @@ func FormatOf(data []byte) (Format, bool) {
 // Decrypt returns data without its encryption, in the same format. As with Flux the MAC
 // of the whole is not looked at, since kustomize and people change what is not encrypted;
 // each value is authenticated, with its place. Errors quote nothing that is encrypted.
-func Decrypt(data []byte, format Format, keys Keys) (_ []byte, err error) {
+func Decrypt(data []byte, format Format, keys builds.Keys) (_ []byte, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			err = errors.New("what is written of its encryption cannot be understood")
 		}
 	}()
-	service, err := keys.open()
+	service, err := open(keys)
 	if err != nil {
 		return nil, errors.New("a key cannot be used")
 	}
@@ -184,7 +185,7 @@ type service struct {
 }
 
 // open reads the keys.
-func (k Keys) open() (*service, error) {
+func open(k builds.Keys) (*service, error) {
 	s := &service{}
 	for _, text := range k.Age {
 		if err := s.age.Import(text); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/answers/verdict"
+	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/placement"
 )
 
@@ -61,7 +62,7 @@ func clusterOf(o Options, s *snapshot.Snapshot, name string) clusterView {
 		for _, each := range s.Clusters {
 			names = append(names, each.Namespace+"/"+each.Name)
 		}
-		return clusterView{Name: name, Missing: true, Near: summary.Near(name, names)}
+		return clusterView{Name: name, Missing: true, Near: near.Near(name, names)}
 	}
 	view := clusterView{
 		Name: name, Version: cluster.Status.Version, Labels: labelsOf(cluster.Labels),

@@ -20,8 +20,8 @@ import (
 	"github.com/strata-project/strata/internal/answers/fleet"
 	"github.com/strata-project/strata/internal/answers/platforms"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/answers/verdict"
+	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/objects"
 	rules "github.com/strata-project/strata/internal/platforms"
 	"github.com/strata-project/strata/internal/rollout"
@@ -145,7 +145,7 @@ func addPlatform(all map[string]any, o Options, s *snapshot.Snapshot, q query) {
 		for _, platform := range s.Platforms {
 			names = append(names, platform.Name)
 		}
-		all["rollout"] = platformView{Name: q.platform, Missing: true, Near: summary.Near(q.platform, names)}
+		all["rollout"] = platformView{Name: q.platform, Missing: true, Near: near.Near(q.platform, names)}
 		return
 	}
 	platform := s.Platforms[at]

@@ -27,6 +27,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/verdict"
 	"github.com/strata-project/strata/internal/answers/waves"
 	"github.com/strata-project/strata/internal/answers/why"
+	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/placement"
 )
 
@@ -196,7 +197,7 @@ func staleOf(broken live.Break) stale {
 func layerOf(o Options, s *snapshot.Snapshot, name string) layerView {
 	layer := s.Layer(name)
 	if layer == nil {
-		return layerView{Name: name, Missing: true, Near: summary.Near(name, s.LayerNames())}
+		return layerView{Name: name, Missing: true, Near: near.Near(name, s.LayerNames())}
 	}
 	row := summary.Of(layer, s.Now)
 	s = o.Cluster.Open(s, layer)

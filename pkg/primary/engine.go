@@ -40,6 +40,7 @@ import (
 	"github.com/strata-project/strata/internal/looks"
 	"github.com/strata-project/strata/internal/ownwrites"
 	"github.com/strata-project/strata/internal/round"
+	"github.com/strata-project/strata/internal/trim"
 )
 
 const (
@@ -105,7 +106,7 @@ func (e *engine[P]) setup() error {
 	}
 	own, err := cache.New(e.mgr.GetConfig(), cache.Options{
 		Scheme: e.mgr.GetScheme(), Mapper: e.mgr.GetRESTMapper(), HTTPClient: e.mgr.GetHTTPClient(),
-		DefaultTransform: informers.Strip, DefaultLabelSelector: labels.NewSelector().Add(*owned),
+		DefaultTransform: trim.Object, DefaultLabelSelector: labels.NewSelector().Add(*owned),
 	})
 	if err != nil {
 		return fmt.Errorf("cannot make a cache: %w", err)

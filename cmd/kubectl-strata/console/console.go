@@ -22,7 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/releases"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -128,7 +128,7 @@ func OutputFlag(command *cobra.Command, into *string, formats ...string) {
 	command.Flags().StringVarP(into, "output", "o", "", "one of "+strings.Join(formats, ", "))
 	command.PreRunE = func(*cobra.Command, []string) error {
 		if *into != "" && !slices.Contains(formats, *into) {
-			return fmt.Errorf("--output is %q: it must be %s", *into, summary.Either(formats))
+			return fmt.Errorf("--output is %q: it must be %s", *into, near.Either(formats))
 		}
 		return nil
 	}

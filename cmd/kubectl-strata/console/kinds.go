@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 )
 
 // Kind is how the plug-in speaks of a kind of object.
@@ -106,7 +106,7 @@ func (e *MissingError) Unwrap() error { return e.Cause }
 
 // NoSuch says that an object does not exist, and which one of names may be meant.
 func NoSuch(part snapshot.Part, name string, names []string) error {
-	return &MissingError{Kind: kinds[part], Wanted: name, Near: summary.Near(name, names)}
+	return &MissingError{Kind: kinds[part], Wanted: name, Near: near.Near(name, names)}
 }
 
 // NoLayer says that there is no such layer, and which one may be meant.

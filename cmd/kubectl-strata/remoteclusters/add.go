@@ -26,7 +26,7 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/joining"
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 )
 
 const clusterAddLong = `Turn a context of a kubeconfig into a RemoteCluster, so that layers can be put on
@@ -231,8 +231,8 @@ func (j *join) connectRemote() error {
 	chosen := raw.Contexts[j.from]
 	if chosen == nil {
 		names := slices.Sorted(maps.Keys(raw.Contexts))
-		if near := summary.Near(j.from, names); len(near) > 0 {
-			return fmt.Errorf("there is no context %s; did you mean %s?", j.from, strings.Join(near, " or "))
+		if meant := near.Near(j.from, names); len(meant) > 0 {
+			return fmt.Errorf("there is no context %s; did you mean %s?", j.from, strings.Join(meant, " or "))
 		}
 		return fmt.Errorf("there is no context %s; there are %s", j.from, cmp.Or(strings.Join(names, ", "), "none"))
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
 	"github.com/strata-project/strata/internal/answers/joining"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 )
 
 const (
@@ -138,8 +138,8 @@ func (j *join) hasRole(ctx context.Context) error {
 			names = append(names, list.Items[i].Name)
 		}
 	}
-	if near := summary.Near(j.Role, names); len(near) > 0 {
-		return fmt.Errorf("%s has no ClusterRole %s; did you mean %s?", j.remote.name, j.Role, strings.Join(near, " or "))
+	if meant := near.Near(j.Role, names); len(meant) > 0 {
+		return fmt.Errorf("%s has no ClusterRole %s; did you mean %s?", j.remote.name, j.Role, strings.Join(meant, " or "))
 	}
 	return fmt.Errorf("%s has no ClusterRole %s", j.remote.name, j.Role)
 }

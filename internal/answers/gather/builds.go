@@ -15,6 +15,7 @@ import (
 	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/sops"
 )
 
 // buildOf returns how a layer's directory becomes objects, with the variables that the
@@ -57,7 +58,7 @@ func (g *Plan) withKeys(ctx context.Context, layer *v1alpha1.AddonsLayer, how bu
 		g.noteOf([]string{layer.Name}, "layer %s: what is encrypted stays so, because you may not get %s, or it does not exist", layer.Name, id)
 		return how
 	}
-	keys, err := builds.KeysOf(found)
+	keys, err := sops.KeysOfSecret(found)
 	if err != nil {
 		g.noteOf([]string{layer.Name}, "layer %s: what is encrypted stays so: %s: %v", layer.Name, id, err)
 		return how

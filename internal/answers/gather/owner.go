@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 )
 
 // Climber goes from an object to what owns it.
@@ -142,7 +142,7 @@ func (c *Climber) get(ctx context.Context, mapping *meta.RESTMapping, name strin
 
 // missing says which object may have been meant.
 func (c *Climber) missing(ctx context.Context, mapping *meta.RESTMapping, name string) error {
-	where, near := "", ""
+	where, meant := "", ""
 	if mapping.Scope.Name() != meta.RESTScopeNameRoot {
 		where = " in namespace " + c.namespace + " (--namespace chooses another)"
 	}
@@ -151,9 +151,9 @@ func (c *Climber) missing(ctx context.Context, mapping *meta.RESTMapping, name s
 		for i := range list.Items {
 			names = append(names, list.Items[i].GetName())
 		}
-		if found := summary.Near(name, names); len(found) > 0 {
-			near = "; did you mean " + strings.Join(found, " or ") + "?"
+		if found := near.Near(name, names); len(found) > 0 {
+			meant = "; did you mean " + strings.Join(found, " or ") + "?"
 		}
 	}
-	return fmt.Errorf("there is no %s %s%s%s", mapping.GroupVersionKind.Kind, name, where, near)
+	return fmt.Errorf("there is no %s %s%s%s", mapping.GroupVersionKind.Kind, name, where, meant)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/strata-project/strata/internal/answers/preview"
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/answers/snapshot"
-	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/forecast"
+	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/sources"
 )
@@ -341,9 +341,9 @@ func (g *Plan) sourceNamed(name string) (sources.Ref, error) {
 		case 1:
 			return found[0], nil
 		case 0:
-			return sources.Ref{}, fmt.Errorf("no layer has the source %s%s", name, meant(summary.Near(name, names), texts))
+			return sources.Ref{}, fmt.Errorf("no layer has the source %s%s", name, meant(near.Near(name, names), texts))
 		}
-		return sources.Ref{}, fmt.Errorf("--source %s may be %s", name, summary.Either(texts))
+		return sources.Ref{}, fmt.Errorf("--source %s may be %s", name, near.Either(texts))
 	}
 	with := slices.DeleteFunc(slices.Clone(all), func(ref sources.Ref) bool { return refs[ref] == 0 })
 	switch {
@@ -354,14 +354,14 @@ func (g *Plan) sourceNamed(name string) (sources.Ref, error) {
 	case len(all) == 0:
 		return sources.Ref{}, nil
 	}
-	return sources.Ref{}, fmt.Errorf("layers have several sources: say with --source which of them this stands for: %s", summary.Either(texts))
+	return sources.Ref{}, fmt.Errorf("layers have several sources: say with --source which of them this stands for: %s", near.Either(texts))
 }
 
 // meant suggests one of the names that there are.
-func meant(near, all []string) string {
+func meant(found, all []string) string {
 	switch {
-	case len(near) > 0:
-		return "; did you mean " + summary.Either(near) + "?"
+	case len(found) > 0:
+		return "; did you mean " + near.Either(found) + "?"
 	case len(all) > 0:
 		return "; there are " + strings.Join(all, ", ")
 	}

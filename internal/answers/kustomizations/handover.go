@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fluxcd/cli-utils/pkg/object"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -114,14 +114,14 @@ func InventoryOf(inventory *kustomizev1.ResourceInventory) ([]objects.ID, error)
 	}
 	var found []objects.ID
 	for _, entry := range inventory.Entries {
-		of, err := object.ParseObjMetadata(entry.ID)
-		if err != nil {
-			return nil, fmt.Errorf("its inventory has an entry that names no object: %w", err)
+		of, named := kinds.ParseEntry(entry.ID)
+		if !named {
+			return nil, fmt.Errorf("its inventory has an entry that names no object: %q", entry.ID)
 		}
-		if of.GroupKind.Group == kustomizev1.GroupVersion.Group && of.GroupKind.Kind == kustomizev1.KustomizationKind {
+		if of.Group == kustomizev1.GroupVersion.Group && of.Kind == kustomizev1.KustomizationKind {
 			continue
 		}
-		found = append(found, objects.ID{Group: of.GroupKind.Group, Kind: of.GroupKind.Kind, Namespace: of.Namespace, Name: of.Name})
+		found = append(found, of)
 	}
 	return objects.SortIDs(found), nil
 }

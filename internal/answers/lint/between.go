@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -215,7 +215,7 @@ func (l *linter) checkReleaseDependencies() {
 			for i, wanted := range releaseDependencies(manifest.Object) {
 				if !listed[wanted] {
 					l.addAs(level, ruleReleaseDependency, l.originOf(claim{each, manifest}), fmt.Sprintf("spec.dependsOn[%d]", i), each.label(),
-						fmt.Sprintf("there is no %s in any layer%s", wanted, summary.Meant(wanted.Name, names)))
+						fmt.Sprintf("there is no %s in any layer%s", wanted, near.Meant(wanted.Name, names)))
 				}
 			}
 		}

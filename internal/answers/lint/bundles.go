@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/bundles"
 	"github.com/strata-project/strata/internal/catalogue"
+	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/oldwords"
 	"github.com/strata-project/strata/internal/platforms"
 )
@@ -125,7 +125,7 @@ func (l *linter) checkBundle(each *layer) {
 			"ApplicationBundle %s has no layer %s%s",
 			bundle.Name,
 			name,
-			summary.Meant(name, slices.Sorted(maps.Keys(known))),
+			near.Meant(name, slices.Sorted(maps.Keys(known))),
 		)
 	}
 	given := map[string]any{}

@@ -19,12 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/internal/answers/summary"
 	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
+	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/versions"
@@ -256,7 +256,7 @@ func (l *linter) elsewhere(each *layer) string {
 			folders = append(folders, entry.Name())
 		}
 	}
-	return summary.Meant(path.Base(each.Spec.Source.Path), folders)
+	return near.Meant(path.Base(each.Spec.Source.Path), folders)
 }
 
 // sayUnchecked says, once for each source, which layers are not looked into.
@@ -350,7 +350,7 @@ func (l *linter) checkDependencies(each *layer) {
 		slices.Sort(names)
 		switch {
 		case len(present) == 0:
-			l.add(ruleDependency, each.place, field, each.label(), "there is no layer %s%s", wanted.Name, summary.Meant(wanted.Name, slices.Compact(names)))
+			l.add(ruleDependency, each.place, field, each.label(), "there is no layer %s%s", wanted.Name, near.Meant(wanted.Name, slices.Compact(names)))
 		case !accepted:
 			l.add(ruleDependencyVersion, each.place, field, each.label(), "wants %s, and %s is at %s", wanted, wanted.Name, strings.Join(present, " or "))
 		}

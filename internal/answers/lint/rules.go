@@ -6,7 +6,7 @@ package lint
 import (
 	"fmt"
 
-	"github.com/strata-project/strata/internal/answers/summary"
+	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/schemas"
 )
 
@@ -148,7 +148,7 @@ func CheckRules(names []string) error {
 	}
 	for _, name := range names {
 		if !known[name] {
-			return fmt.Errorf("there is no rule %q%s; lint --rules lists them", name, summary.Meant(name, all))
+			return fmt.Errorf("there is no rule %q%s; lint --rules lists them", name, near.Meant(name, all))
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package signals
+package hostkeeper
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/conditions"
 )
 
 // labelHostCluster is the label that names a HostCluster, as namespace/name.
@@ -29,26 +30,26 @@ var (
 		"The version of Kubernetes that each HostCluster is at.", []string{labelHostCluster, "version"}, nil)
 )
 
-// hostClusterMetrics reads the HostClusters from the cache when it is scraped, so that there
+// clusterMetrics reads the HostClusters from the cache when it is scraped, so that there
 // is nothing left of one that is gone.
-type hostClusterMetrics struct {
+type clusterMetrics struct {
 	reader client.Reader
 }
 
-// NewHostClusterMetrics returns a collector of what HostClusters report.
-func NewHostClusterMetrics(reader client.Reader) prometheus.Collector {
-	return &hostClusterMetrics{reader: reader}
+// NewMetrics returns a collector of what HostClusters report, which it reads from a cache.
+func NewMetrics(reader client.Reader) prometheus.Collector {
+	return &clusterMetrics{reader: reader}
 }
 
 // Describe names the metrics.
-func (m *hostClusterMetrics) Describe(descriptions chan<- *prometheus.Desc) {
+func (m *clusterMetrics) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{hostClusterReady, hostClusterReason, hostClusterHosts, hostClusterCertificates, hostClusterInfo} {
 		descriptions <- description
 	}
 }
 
 // Collect reads the HostClusters. There are no metrics while the cache cannot answer.
-func (m *hostClusterMetrics) Collect(metrics chan<- prometheus.Metric) {
+func (m *clusterMetrics) Collect(metrics chan<- prometheus.Metric) {
 	list := &v1alpha1.HostClusterList{}
 	if err := m.reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
 		return
@@ -60,7 +61,7 @@ func (m *hostClusterMetrics) Collect(metrics chan<- prometheus.Metric) {
 			metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
 		}
 		ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReadyCondition)
-		gauge(hostClusterReady, truth(ready))
+		gauge(hostClusterReady, conditions.Number(ready))
 		if ready != nil && ready.Reason != "" {
 			gauge(hostClusterReason, 1, ready.Reason)
 		}

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package informers
+package trim
 
 import (
 	"fmt"
@@ -13,9 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/kinds"
 )
 
-func TestStrip(t *testing.T) {
+func TestObject(t *testing.T) {
 	release := newRelease()
 	release.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x"}})
 	release.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"})
@@ -54,14 +55,14 @@ func TestStrip(t *testing.T) {
 	layer := &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}}}
 	checkStripped(t, layer, &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: "base"}})
 
-	if got, err := Strip("a tombstone"); got != "a tombstone" || err != nil {
-		t.Errorf("Strip returns %v, %v for what is no object", got, err)
+	if got, err := Object("a tombstone"); got != "a tombstone" || err != nil {
+		t.Errorf("Object returns %v, %v for what is no object", got, err)
 	}
 }
 
 func checkStripped(t *testing.T, in, want client.Object) {
 	t.Helper()
-	got, err := Strip(in)
+	got, err := Object(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func checkStripped(t *testing.T, in, want client.Object) {
 // newRelease returns a HelmRelease.
 func newRelease() *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"releaseName": "podinfo"}}}
-	obj.SetGroupVersionKind(helmReleaseVersion)
+	obj.SetGroupVersionKind(kinds.HelmReleaseKind.WithVersion("v2"))
 	obj.SetNamespace("default")
 	obj.SetName("podinfo")
 	return obj

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package informers
+package trim
 
 import (
 	"hash/maphash"

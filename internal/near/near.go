@@ -1,7 +1,8 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package summary
+// Package near finds the names that somebody may have meant who wrote another one.
+package near
 
 import (
 	"cmp"

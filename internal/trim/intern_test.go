@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package informers
+package trim
 
 import (
 	"encoding/json"
@@ -151,7 +151,7 @@ func TestStripWritesNothingToWhatIsHadInCommon(t *testing.T) {
 	const text = `{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease","metadata":{"name":"web","namespace":"apps"},
 		"spec":{"interval":"1m"},"status":{"observedGeneration":"1"}}`
 	strip := func() *unstructured.Unstructured {
-		stripped, err := Strip(&unstructured.Unstructured{Object: decoded(t, text)})
+		stripped, err := Object(&unstructured.Unstructured{Object: decoded(t, text)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestStripWritesNothingToWhatIsHadInCommon(t *testing.T) {
 		}
 	})
 	for range 1000 {
-		if _, err := Strip(listed); err != nil {
+		if _, err := Object(listed); err != nil {
 			t.Error(err)
 		}
 	}

@@ -1,0 +1,123 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const module = "github.com/strata-project/strata/"
+
+// closureOf returns all packages that some packages need, in turn, with what each imports.
+// Those of the standard library are left out.
+func closureOf(t *testing.T, packages ...string) map[string][]string {
+	t.Helper()
+	args := append([]string{"list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`}, packages...)
+	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	if err != nil {
+		t.Fatalf("cannot list what %v need: %v", packages, err)
+	}
+	found := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		if names := strings.Fields(line); len(names) > 0 {
+			found[names[0]] = names[1:]
+		}
+	}
+	return found
+}
+
+// isBelow tells whether a package is one of some, or below one.
+func isBelow(name string, parents []string) bool {
+	return slices.ContainsFunc(parents, func(parent string) bool { return name == parent || strings.HasPrefix(name, parent+"/") })
+}
+
+// A program links what it does, and nothing of what others do. The one with the SSH keys of hosts
+// neither builds directories nor decrypts them, and what operators are made with brings no tool of
+// kustomize's along.
+func TestProgramsLinkWhatTheyNeed(t *testing.T) {
+	sdks := []string{"github.com/aws", "github.com/Azure", "cloud.google.com/go", "github.com/hashicorp/vault"}
+	for _, tc := range []struct {
+		program string
+		without []string
+	}{
+		// Snapshots go to buckets with Amazon's SDK, and hosts are drained as kubectl drains them.
+		{"cmd/strata-hosts", []string{
+			module + "internal/layers", module + "internal/repos", module + "internal/builds", module + "internal/sops", module + "internal/kustomize",
+			module + "internal/answers", module + "internal/signals", module + "internal/informers", module + "controllers", "github.com/getsops", "helm.sh",
+		}},
+		{"pkg/primary", append([]string{
+			module + "internal/repos", module + "internal/builds", module + "internal/sops", module + "internal/kustomize", module + "internal/answers", module + "controllers",
+			"github.com/getsops", "sigs.k8s.io/kustomize", "k8s.io/cli-runtime", "helm.sh",
+		}, sdks...)},
+		{"pkg/plugin", append([]string{module + "internal/layers", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, sdks...)},
+	} {
+		closure := closureOf(t, "./"+tc.program)
+		if _, is := closure[module+tc.program]; !is {
+			t.Fatalf("%s is not in its own closure", tc.program)
+		}
+		for name := range closure {
+			if isBelow(name, tc.without) {
+				t.Errorf("%s links %s", tc.program, name)
+			}
+		}
+	}
+}
+
+// The linter sees what a pure room imports itself. What that imports in turn opens no connection and
+// starts no program, either: beside a few, which are named, nobody there imports what can.
+func TestPureRoomsNeedNothingThatReachesOut(t *testing.T) {
+	text, err := os.ReadFile(".golangci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct{ Files []string }
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	var rooms []string
+	for _, glob := range config.Linters.Settings.Depguard.Rules["pure"].Files {
+		if room, is := strings.CutPrefix(glob, "**/"); is {
+			rooms = append(rooms, "./"+path.Dir(room))
+		}
+	}
+	if len(rooms) < 20 {
+		t.Fatalf("no more than %d pure rooms were found", len(rooms))
+	}
+	// Types that name statuses of HTTP, checks of names, and what the API server validates
+	// schemas and expressions with.
+	mayHTTP := []string{
+		"k8s.io/apimachinery", "golang.org/x/net", "k8s.io/apiserver/pkg/authorization/authorizer", "k8s.io/component-base/metrics",
+		"github.com/prometheus", "github.com/go-openapi/swag", "github.com/google/gnostic-models",
+	}
+	mayExec := []string{"github.com/google/gnostic-models"}
+	without := []string{
+		"github.com/aws", "github.com/Azure", "cloud.google.com/go", "github.com/hashicorp/vault", "github.com/getsops", "sigs.k8s.io/kustomize",
+		"k8s.io/client-go/rest", "k8s.io/cli-runtime", "google.golang.org/grpc/internal/transport",
+	}
+	for name, imports := range closureOf(t, rooms...) {
+		switch {
+		case isBelow(name, without):
+			t.Errorf("a pure room needs %s", name)
+		case slices.Contains(imports, "net/http") && !isBelow(name, mayHTTP):
+			t.Errorf("a pure room needs %s, which imports net/http", name)
+		case slices.Contains(imports, "os/exec") && !isBelow(name, mayExec):
+			t.Errorf("a pure room needs %s, which starts programs", name)
+		}
+	}
+}
