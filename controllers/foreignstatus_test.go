@@ -159,3 +159,41 @@ func TestForeignStatusOfEachKindIsWrittenAgain(t *testing.T) {
 		t.Errorf("what was forged beside is still there: %+v", app.Status.Conditions)
 	}
 }
+
+// A layer that is held does not find out what is deployed: when its status was forged it says so,
+// whatever was forged, and is as it was once it is resumed.
+func TestForgedStatusOfAHeldLayer(t *testing.T) {
+	f := newFixture(t, nil)
+	f.publish("main@sha1:1", map[string]string{"base/a.yaml": f.release("a"), "apps/b.yaml": f.release("b")})
+	f.layer("base")
+	f.ready("a")
+	f.deployed("base", "main@sha1:1")
+	f.annotate("base", v1alpha1.HoldAnnotation, "not now")
+	f.reason("base", v1alpha1.ReasonHold)
+	f.settleAnew()
+	f.layerWith("apps", func(l *v1alpha1.AddonsLayer) {
+		l.Spec.Prereqs.DependsOn = []string{f.name("base") + "@2.0.0"}
+	})
+	f.reason("apps", v1alpha1.ReasonDependencyVersion)
+	f.forgeOnly("base", func(s *v1alpha1.AddonsLayerStatus) { s.Version = "2.0.0" })
+	f.reason("apps", v1alpha1.ReasonDependencyNotDeployed)
+	f.settleAnew()
+	if status := f.get("base").Status; status.Version != "" || status.State != v1alpha1.StateHold || len(status.Resources) != 1 {
+		t.Errorf("the held layer says %+v", status)
+	}
+	if f.hasRelease("b") {
+		t.Error("the layer that waits has gone on")
+	}
+	before := &helmv2.HelmRelease{}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "a"}, before))
+	resume := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.HoldAnnotation)
+	f.must(f.client.Patch(f.ctx, f.get("base"), client.RawPatch(types.MergePatchType, []byte(resume))))
+	f.ready("a")
+	f.deployed("base", "main@sha1:1")
+	f.reason("apps", v1alpha1.ReasonDependencyVersion)
+	after := &helmv2.HelmRelease{}
+	f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "a"}, after))
+	if after.UID != before.UID || after.Generation > before.Generation+1 { // it is not suspended any more
+		t.Errorf("the release was deployed anew: %+v", after.ObjectMeta)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -74,10 +75,16 @@ func (p *Process) setupSeal(ctx context.Context) error {
 // mostManager bounds the name of a manager in an event, in bytes.
 const mostManager = 128
 
-// tellForeign tells of a status that does not count.
+// tellForeign tells of a status that does not count. That of an object which another controller
+// looks after is nothing that this one can mend: the log says what has both know each other.
 func (p *Process) tellForeign(object signed.Object, by string) {
-	of := object.(client.Object)
-	p.Meters.ForeignStatus(object.SignedStatus().Kind)
+	of, kind := object.(client.Object), object.SignedStatus().Kind
+	p.Meters.ForeignStatus(kind)
+	if !p.isOwn(of) {
+		ctrl.Log.WithName("statuses").Info("the status of an object of another controller does not count: controllers of one cluster need the same key, in the Secret "+
+			v1alpha1.DigestKeyName+" of their namespaces", "kind", kind, "name", client.ObjectKeyFromObject(of).String(), "by", printable.Line(by, mostManager))
+		return
+	}
 	p.Events.Eventf(of, nil, corev1.EventTypeWarning, v1alpha1.ReasonForeignStatus, "Reconcile",
 		"the status was written by %s, and not by Strata's controller with its key: it counts for nothing until the controller has written it again",
 		cmp.Or(printable.Line(by, mostManager), "something"))

@@ -198,7 +198,8 @@ func unmet(o Observation, dependency dependencies.Dependency) *lack {
 	case isDeleting(layer):
 		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" is being deleted")
 	case v1alpha1.IsForeign(layer.Status.Conditions):
-		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" has a status that Strata's controller has not written, and has to look at it again")
+		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" has a status that was not written with this controller's key, and has to be looked at again (controllers of one cluster share the Secret "+
+			v1alpha1.DigestKeyName+")")
 	case !stays && layer.Status.ObservedGeneration < 0:
 		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" has not been looked at yet")
 	case !stays && layer.Status.ObservedGeneration != layer.Generation:
