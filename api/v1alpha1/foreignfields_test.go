@@ -30,6 +30,7 @@ const (
 // untyped says of which kinds a function reads a field where its types do not say it. A path
 // behind a kind is the one that has the class.
 var untyped = map[string]string{
+	"api/v1alpha1.IsForeign conditions[Ready]":                     own,
 	"cmd/kubectl-strata.fetchOne artifact.revision":                v1alpha1.AnySource,
 	"cmd/kubectl-strata.fetchOne lastHandledReconcileAt":           v1alpha1.AnySource,
 	"cmd/kubectl-strata.readyOf conditions":                        v1alpha1.AnySource + ":conditions[Ready]",
