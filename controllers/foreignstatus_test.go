@@ -112,8 +112,12 @@ func TestForgedInventoryLeavesNothingBehind(t *testing.T) {
 		}
 		return nil
 	})
-	for range 3 {
-		f.forgeOnly("base", func(s *v1alpha1.AddonsLayerStatus) { s.Resources, s.Cluster, s.Attempt = nil, "", nil })
+	for _, change := range []func(*v1alpha1.AddonsLayerStatus){
+		func(s *v1alpha1.AddonsLayerStatus) { s.Resources, s.Cluster, s.Attempt = nil, "", nil },
+		func(s *v1alpha1.AddonsLayerStatus) { *s = v1alpha1.AddonsLayerStatus{} },
+		func(s *v1alpha1.AddonsLayerStatus) { *s = v1alpha1.AddonsLayerStatus{ObservedGeneration: -1} },
+	} {
+		f.forgeOnly("base", change)
 		f.settleAnew()
 		if listed := f.get("base").Status.Resources; len(listed) != 1 {
 			t.Fatalf("the layer lists %v", listed)

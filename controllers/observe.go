@@ -80,8 +80,8 @@ func (o *observer) observeContent(ctx context.Context) error {
 
 // observeSurroundings reads everything else that the rules decide from.
 func (o *observer) observeSurroundings(ctx context.Context) error {
-	err := inTurn(ctx, o.observeDeployed, o.observeRestored, o.observeBefore, o.observeLayers, o.observePredecessors, o.observeLabelled,
-		o.observeKinds, o.observeObjects, o.observeTargets, o.observeAwaited, o.observeHealth, o.observeOthers, o.observeBlockers, o.observeDoomed)
+	err := inTurn(ctx, o.observeDeployed, o.observeRestored, o.observeBefore, o.observeLayers, o.observePredecessors,
+		o.observeKinds, o.observeLabelled, o.observeObjects, o.observeTargets, o.observeAwaited, o.observeHealth, o.observeOthers, o.observeBlockers, o.observeDoomed)
 	if err == nil {
 		o.reads.done(o.Settings.AccountFor(o.Layer))
 	}
@@ -297,12 +297,6 @@ func (o *observer) observeKinds(ctx context.Context) error {
 			versions[entry.ID.ServedKind()] = nil
 		}
 	}
-	for _, id := range o.Taken {
-		ids[id] = true
-		if _, known := versions[id.ServedKind()]; !known {
-			versions[id.ServedKind()] = nil
-		}
-	}
 	o.wantedIDs = objects.SortIDs(slices.Collect(maps.Keys(ids)))
 	var failed error
 	for kind, wanted := range versions {
@@ -385,8 +379,9 @@ func (o *observer) observeObjects(ctx context.Context) error {
 	return o.observeExclusive(ctx)
 }
 
-// observeLabelled finds what has the label of a layer whose status does not count, on all
-// clusters that are read: its inventory may leave out what somebody wanted to stay.
+// observeLabelled finds what has the label of a layer whose status does not count, of all kinds
+// that are watched, on all clusters that are read: its inventory may leave out what somebody wanted
+// to stay. What the layer lists is watched by now.
 func (o *observer) observeLabelled(ctx context.Context) error {
 	if !v1alpha1.IsForeign(o.Layer.Status.Conditions) {
 		return nil
@@ -403,9 +398,19 @@ func (o *observer) observeLabelled(ctx context.Context) error {
 			}
 			for i := range owned {
 				id := objects.IDOf(&owned[i]).On(cluster)
-				if o.Settings.ReservedFor(o.Layer.Name, id, &owned[i]) == "" {
-					o.Taken = append(o.Taken, id)
+				if o.Settings.ReservedFor(o.Layer.Name, id, &owned[i]) != "" {
+					continue
 				}
+				o.Taken = append(o.Taken, id)
+				if slices.Contains(o.wantedIDs, id) {
+					continue
+				}
+				if _, known := o.Scopes[id.ServedKind()]; !known {
+					if err := o.observeKind(ctx, id.ServedKind(), nil); err != nil {
+						return err
+					}
+				}
+				o.wantedIDs = append(o.wantedIDs, id)
 			}
 		}
 	}

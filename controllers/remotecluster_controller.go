@@ -242,7 +242,8 @@ func (r *RemoteClusterReconciler) carryOut(ctx context.Context, o clusters.Obser
 func (r *RemoteClusterReconciler) left(ctx context.Context, cluster *v1alpha1.RemoteCluster) ([]string, error) {
 	name := client.ObjectKeyFromObject(cluster)
 	list := &v1alpha1.AddonsLayerList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{indexCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	// The index does not know where a layer is whose status does not count.
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list the layers of RemoteCluster %s: %w", name, err)
 	}
 	releases, err := r.releasesThrough(ctx, cluster)

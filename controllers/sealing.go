@@ -59,6 +59,18 @@ const signRetry = 10 * time.Second
 // setupSeal finds out whether decisions and statuses without a MAC are still taken: as long as no
 // Secret says that all of them were signed.
 func (p *Process) setupSeal(ctx context.Context) error {
+	if err := p.readSeal(ctx); err != nil {
+		return err
+	}
+	if p.Statuses == nil {
+		return nil
+	}
+	p.Statuses.Use(p.Settings.DigestKey, p.unsigned.Load(), p.tellForeign)
+	return nil
+}
+
+// readSeal reads whether decisions and statuses without a MAC are still taken.
+func (p *Process) readSeal(ctx context.Context) error {
 	if p.Settings.DigestKey.Equal(digests.Key{}) {
 		return nil
 	}
@@ -68,7 +80,6 @@ func (p *Process) setupSeal(ctx context.Context) error {
 		return fmt.Errorf("cannot read whether decisions are signed: %w", err)
 	}
 	p.unsigned.Store(apierrors.IsNotFound(err))
-	p.Statuses.Use(p.Settings.DigestKey, p.unsigned.Load(), p.tellForeign)
 	return nil
 }
 
@@ -79,12 +90,12 @@ const mostManager = 128
 // looks after is nothing that this one can mend: the log says what has both know each other.
 func (p *Process) tellForeign(object signed.Object, by string) {
 	of, kind := object.(client.Object), object.SignedStatus().Kind
-	p.Meters.ForeignStatus(kind)
 	if !p.isOwn(of) {
 		ctrl.Log.WithName("statuses").Info("the status of an object of another controller does not count: controllers of one cluster need the same key, in the Secret "+
 			v1alpha1.DigestKeyName+" of their namespaces", "kind", kind, "name", client.ObjectKeyFromObject(of).String(), "by", printable.Line(by, mostManager))
 		return
 	}
+	p.Meters.ForeignStatus(kind)
 	p.Events.Eventf(of, nil, corev1.EventTypeWarning, v1alpha1.ReasonForeignStatus, "Reconcile",
 		"the status was written by %s, and not by Strata's controller with its key: it counts for nothing until the controller has written it again",
 		cmp.Or(printable.Line(by, mostManager), "something"))
@@ -95,6 +106,14 @@ func (p *Process) tellForeign(object signed.Object, by string) {
 // has none.
 func (p *Process) signAll(ctx context.Context) error {
 	if !p.unsigned.Load() {
+		return nil
+	}
+	// Another process may have done it while this one waited for the lead.
+	if err := p.readSeal(ctx); err != nil {
+		return err
+	}
+	if !p.unsigned.Load() {
+		p.Statuses.AllSigned()
 		return nil
 	}
 	for kind, list := range map[string]client.ObjectList{
@@ -140,10 +159,15 @@ func (p *Process) sign(ctx context.Context, object signed.Object, kind string) e
 			return fmt.Errorf("cannot sign the decisions of %s %s: %w", kind, object.GetName(), err)
 		}
 	}
-	if *object.SignedStatus().MAC != "" || !signed.HasAny(object) {
+	if *object.SignedStatus().MAC != "" || !signed.HasAny(object) || v1alpha1.IsForeign(*object.SignedStatus().Conditions) {
 		return nil
 	}
 	err := p.Client.Status().Patch(ctx, of, apply.LockedPatch(of.DeepCopyObject().(client.Object)), client.FieldOwner(dependents.FieldManager))
+	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		// It counts for nothing until its own controller writes another one.
+		log.FromContext(ctx).Info("a status cannot be signed", "kind", kind, "name", object.GetName(), "error", err.Error())
+		return nil
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot sign the status of %s %s: %w", kind, object.GetName(), err)
 	}

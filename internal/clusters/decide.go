@@ -163,6 +163,10 @@ func (o Observation) reachable(set *conditions.Set, status *v1alpha1.RemoteClust
 			reason = v1alpha1.ReasonCredentialsRefused
 		}
 		set.Put(v1alpha1.ReachableCondition, metav1.ConditionFalse, reason, o.Answer.Err.Error())
+		if was == nil && v1alpha1.IsForeign(o.Cluster.Status.Conditions) && status.LastSeen != nil {
+			// It is away for as long as it was before its status did not count.
+			set.List[len(set.List)-1].LastTransitionTime = *status.LastSeen
+		}
 	}
 }
 

@@ -65,18 +65,26 @@ func wouldBreak(o Observation, version string) []string {
 }
 
 // breaks tells whether a move of a layer to a version takes from a dependant
-// what it has.
+// what it has. Where it is not known which version the layer has, as after its status
+// did not count, a dependant took that.
 func breaks(dependant, layer *v1alpha1.AddonsLayer, version string) bool {
-	if dependant.Name == layer.Name || layer.Status.Version == "" || isDeleting(dependant) || !hasDeployed(dependant) {
+	if dependant.Name == layer.Name || layer.Status.Version == "" && !isUnknown(layer) || isDeleting(dependant) || !hasDeployed(dependant) {
 		return false
 	}
 	took, takes := true, true
 	for _, text := range rangesOf(dependant, layer.Name) {
 		dependency, _ := dependencies.Parse(text)
-		took = took && dependency.Accepts(layer.Status.Version)
+		took = took && (layer.Status.Version == "" || dependency.Accepts(layer.Status.Version))
 		takes = takes && dependency.Accepts(version)
 	}
 	return took && !takes
+}
+
+// isUnknown tells whether a layer has deployed something of which its status does not say the
+// version any more.
+func isUnknown(layer *v1alpha1.AddonsLayer) bool {
+	return v1alpha1.IsForeign(layer.Status.Conditions) ||
+		slices.ContainsFunc(layer.Status.History, func(e v1alpha1.HistoryEntry) bool { return e.Result == v1alpha1.ResultDeployed })
 }
 
 // rangesOf returns what a layer asks of another one as ranges, as it is written.

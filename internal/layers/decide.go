@@ -192,7 +192,7 @@ func (o Observation) keepEverything() dependents.Input {
 	}
 	// As long as it is not known which cluster answers, nothing goes on that was
 	// suspended because that was another one.
-	in.Held = in.Held || o.Remote != nil && !o.Remote.Connected
+	in.Held = in.Held || o.Remote != nil && (!o.Remote.Connected || o.Remote.isForeign())
 	in.Keep = map[objects.ID]bool{}
 	for _, entry := range in.Inventory {
 		in.Keep[entry.ID] = entry.Status != objects.StatusOrphaned && entry.Status != objects.StatusSuperseded

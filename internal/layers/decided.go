@@ -84,8 +84,13 @@ func Trusted(layer *v1alpha1.AddonsLayer, seal decisions.Seal) *v1alpha1.AddonsL
 			attempt.Allowed, attempt.Refused = d.Attempt.Allowed, d.Attempt.Refused
 		}
 	}
-	if hasBegun(trusted) && (!d.Deleting || standing != decisions.Whole) {
+	switch decided := d.Deleting && standing == decisions.Whole; {
+	case hasBegun(trusted) && !decided:
 		meta.RemoveStatusCondition(&trusted.Status.Conditions, v1alpha1.DeletingCondition)
+	case decided && v1alpha1.IsForeign(layer.Status.Conditions):
+		trusted.Status.Conditions = append(trusted.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDeleting,
+		})
 	}
 	if equality.Semantic.DeepEqual(trusted.Status, layer.Status) {
 		return layer

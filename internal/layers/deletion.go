@@ -81,9 +81,10 @@ func (d Decision) deletes(o Observation) Decision {
 	d.Plan = dependents.Make(in)
 	d.Hold, d.Until = Hold{}, d.Plan.Until
 	left := len(d.Plan.Inventory)
-	d.Finalized = left == 0 && len(d.Plan.Forsaken) == 0
+	// A status that does not count may have left out what there is: it is written again first.
+	d.Finalized = left == 0 && len(d.Plan.Forsaken) == 0 && !v1alpha1.IsForeign(o.Layer.Status.Conditions)
 	if left == 0 && !d.Finalized {
-		// The status reports what is given up before the layer goes.
+		// The status reports what is given up before the layer goes, and what there is.
 		d.Until = o.Now
 	}
 	d.Message, d.Waits = "has nothing left", true

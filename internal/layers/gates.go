@@ -198,8 +198,7 @@ func unmet(o Observation, dependency dependencies.Dependency) *lack {
 	case isDeleting(layer):
 		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" is being deleted")
 	case v1alpha1.IsForeign(layer.Status.Conditions):
-		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" has a status that was not written with this controller's key, and has to be looked at again (controllers of one cluster share the Secret "+
-			v1alpha1.DigestKeyName+")")
+		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" "+readyMessage(layer))
 	case !stays && layer.Status.ObservedGeneration < 0:
 		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" has not been looked at yet")
 	case !stays && layer.Status.ObservedGeneration != layer.Generation:

@@ -227,9 +227,10 @@ func deployed(layer *v1alpha1.AddonsLayer) bool {
 }
 
 // hasDeployed tells whether the layer has anything on the cluster, or may have.
-// One that only waits lists what it will have.
+// One that only waits lists what it will have. Of one whose status does not count that is
+// not known.
 func hasDeployed(layer *v1alpha1.AddonsLayer) bool {
-	if layer.Status.Revision != "" || layer.Status.Attempt != nil && len(layer.Status.Resources) > 0 {
+	if v1alpha1.IsForeign(layer.Status.Conditions) || layer.Status.Revision != "" || layer.Status.Attempt != nil && len(layer.Status.Resources) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(layer.Status.Resources, func(r v1alpha1.Resource) bool {

@@ -44,6 +44,12 @@ type Remote struct {
 	Err error
 }
 
+// isForeign tells whether what the RemoteCluster says of itself does not count, so that it is not
+// known whether it is away.
+func (r *Remote) isForeign() bool {
+	return r.Object != nil && v1alpha1.IsForeign(r.Object.Status.Conditions)
+}
+
 // defaultUnreachableAfter is how long a cluster may be away before its layers are
 // Unknown, where the RemoteCluster does not say.
 const defaultUnreachableAfter = 2 * time.Minute
@@ -134,6 +140,9 @@ func clusterGate(o Observation) *Blocked {
 	if ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
 		said = ready.Message
 	}
+	if o.Remote.isForeign() {
+		said = "it " + said
+	}
 	if away, _ := o.isAway(); away {
 		return closed(Blocked{
 			State: v1alpha1.StateUnknown, Reason: v1alpha1.ReasonClusterUnreachable,
@@ -141,7 +150,7 @@ func clusterGate(o Observation) *Blocked {
 				o.Remote.Name, awaySince(cluster).UTC().Format(time.RFC3339), colon(said)),
 		})
 	}
-	if !o.Remote.Connected {
+	if !o.Remote.Connected || o.Remote.isForeign() {
 		return closed(Blocked{
 			State: v1alpha1.StatePending, Reason: v1alpha1.ReasonClusterNotReady,
 			Message: fmt.Sprintf("waits for RemoteCluster %s: %s", o.Remote.Name, cmp.Or(said, "it has not been looked at yet")),

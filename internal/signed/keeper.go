@@ -7,10 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -54,18 +56,61 @@ func (k *Keeper) hasKey() (digests.Key, bool) {
 }
 
 // judge leaves of an object's status what counts.
-func (k *Keeper) judge(object Object) error {
+func (k *Keeper) judge(object Object) {
 	key, has := k.hasKey()
 	if !has {
-		return nil
+		return
 	}
-	if whole, err := isSigned(key, object); err != nil || whole || *object.SignedStatus().MAC == "" && k.unsigned.Load() {
-		return err
+	of := standingOf(key, object)
+	switch {
+	case of == whole, of == unsigned && k.unsigned.Load() && !isStripped(object):
+		return
+	case of == unlooked:
+		strip(object, saysUnlooked)
+		return
+	case isStripped(object):
+		return // a reflector may hand on twice what it has listed
 	}
-	if k.refused != nil && !v1alpha1.IsForeign(*object.SignedStatus().Conditions) {
+	if k.refused != nil {
 		k.refused(object, writerOf(object))
 	}
-	return strip(object)
+	strip(object, saysForeign)
+}
+
+// judgeAny judges what is an object of a kind whose statuses are signed, whatever its type is.
+func (k *Keeper) judgeAny(in any) {
+	switch of := in.(type) {
+	case Object:
+		k.judge(of)
+	case *unstructured.Unstructured:
+		k.judgeFields(of)
+	}
+}
+
+// judgeFields judges an object without a type. Its maps may be had in common with others.
+func (k *Keeper) judgeFields(of *unstructured.Unstructured) {
+	if of.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
+		return
+	}
+	object := newObject(of.GetKind())
+	if object == nil {
+		return
+	}
+	content := maps.Clone(of.Object)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, object); err != nil {
+		content["status"] = map[string]any{"observedGeneration": int64(-1)} // nobody reads more of it
+		of.Object = content
+		return
+	}
+	if k.judge(object); !v1alpha1.IsForeign(*object.SignedStatus().Conditions) {
+		return
+	}
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object.SignedStatus().Status)
+	if err != nil {
+		status = map[string]any{"observedGeneration": int64(-1)}
+	}
+	content["status"] = status
+	of.Object = content
 }
 
 // writerOf returns the manager that has written an object's status last.
@@ -79,14 +124,11 @@ func writerOf(object Object) string {
 	return last.Manager
 }
 
-// Transform judges what comes into a cache, before another transformation.
+// Transform judges what comes into a cache, before another transformation. It never fails: what a
+// cache cannot take it would not show at all.
 func (k *Keeper) Transform(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(in any) (any, error) {
-		if object, is := in.(Object); is {
-			if err := k.judge(object); err != nil {
-				return nil, fmt.Errorf("cannot judge the status of %s: %w", object.GetName(), err)
-			}
-		}
+		k.judgeAny(in)
 		return next(in)
 	}
 }
@@ -124,7 +166,8 @@ func (r *reader) Get(ctx context.Context, name client.ObjectKey, into client.Obj
 	if err := r.Reader.Get(ctx, name, into, options...); err != nil {
 		return err //nolint:wrapcheck // it is as the reader's
 	}
-	return r.keeper.answered(into)
+	r.keeper.judgeAny(into)
+	return nil
 }
 
 // List reads a list.
@@ -132,20 +175,10 @@ func (r *reader) List(ctx context.Context, into client.ObjectList, options ...cl
 	if err := r.Reader.List(ctx, into, options...); err != nil {
 		return err //nolint:wrapcheck // it is as the reader's
 	}
-	return meta.EachListItem(into, func(item runtime.Object) error { //nolint:wrapcheck // it is judge's
-		if object, is := item.(Object); is {
-			return r.keeper.judge(object)
-		}
+	return meta.EachListItem(into, func(item runtime.Object) error { //nolint:wrapcheck // it is of the list
+		r.keeper.judgeAny(item)
 		return nil
 	})
-}
-
-// answered judges an object that the API server has answered with.
-func (k *Keeper) answered(object client.Object) error {
-	if of, is := object.(Object); is {
-		return k.judge(of)
-	}
-	return nil
 }
 
 // writer signs statuses, and judges what the API server answers.
@@ -159,7 +192,8 @@ func (w *writer) Create(ctx context.Context, object client.Object, options ...cl
 	if err := w.Client.Create(ctx, object, options...); err != nil {
 		return err //nolint:wrapcheck // it is as the client's
 	}
-	return w.keeper.answered(object)
+	w.keeper.judgeAny(object)
+	return nil
 }
 
 // Update writes an object.
@@ -167,7 +201,8 @@ func (w *writer) Update(ctx context.Context, object client.Object, options ...cl
 	if err := w.Client.Update(ctx, object, options...); err != nil {
 		return err //nolint:wrapcheck // it is as the client's
 	}
-	return w.keeper.answered(object)
+	w.keeper.judgeAny(object)
+	return nil
 }
 
 // Patch changes an object.
@@ -175,7 +210,8 @@ func (w *writer) Patch(ctx context.Context, object client.Object, patch client.P
 	if err := w.Client.Patch(ctx, object, patch, options...); err != nil {
 		return err //nolint:wrapcheck // it is as the client's
 	}
-	return w.keeper.answered(object)
+	w.keeper.judgeAny(object)
+	return nil
 }
 
 // Status returns the writer of statuses.
@@ -198,21 +234,22 @@ func (w *statusWriter) Patch(ctx context.Context, object client.Object, patch cl
 		return w.SubResourceWriter.Patch(ctx, object, patch, options...) //nolint:wrapcheck // it is as the client's
 	}
 	parts := of.SignedStatus()
-	whole := *parts.MAC == ""
+	had := *parts.MAC
 	made, _, err := macOf(key, of)
 	if err != nil {
 		return err
 	}
 	*parts.MAC = made
-	if whole {
+	if had == "" {
 		if patch, err = replacing(object.GetResourceVersion(), parts.Status); err != nil {
 			return err
 		}
 	}
 	if err := w.SubResourceWriter.Patch(ctx, object, patch, options...); err != nil {
-		return err //nolint:wrapcheck // it is as the client's
+		*parts.MAC = had // so that the next attempt is written whole, too
+		return err       //nolint:wrapcheck // it is as the client's
 	}
-	if *parts.MAC != made {
+	if standingOf(key, of) != whole {
 		return fmt.Errorf("the status of %s %s is not kept whole: its CustomResourceDefinition is older than the controller, and is upgraded with the chart",
 			parts.Kind, object.GetName())
 	}

@@ -123,26 +123,77 @@ func HasAny(object Object) bool {
 	return err != nil || some
 }
 
-// isSigned tells whether the controller has written what others act on in an object's status.
-// Where there is none of that, there needs no MAC.
-func isSigned(key digests.Key, object Object) (bool, error) {
+// standing is what an object's status is.
+type standing int
+
+const (
+	// whole is as the controller has written it, or empty and of an object that no controller
+	// has looked at.
+	whole standing = iota
+	// unlooked is empty, of an object that a controller has begun to look after: nothing was
+	// written yet, or somebody has emptied it.
+	unlooked
+	// unsigned has no MAC.
+	unsigned
+	// wrong is none of these.
+	wrong
+)
+
+// standingOf judges an object's status. One that cannot be encoded is wrong.
+func standingOf(key digests.Key, object Object) standing {
 	has := *object.SignedStatus().MAC
 	want, some, err := macOf(key, object)
-	return err == nil && (has == "" && !some || subtle.ConstantTimeCompare([]byte(has), []byte(want)) == 1), err
+	switch {
+	case err != nil:
+		return wrong
+	case has == "" && !some && !slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer):
+		return whole
+	case has == "" && !some:
+		return unlooked
+	case has == "":
+		return unsigned
+	case subtle.ConstantTimeCompare([]byte(has), []byte(want)) == 1:
+		return whole
+	}
+	return wrong
 }
 
-// foreign says in an object's Ready condition that its status is not the controller's.
-const foreign = "the status was not written by Strata's controller, or with another key: it counts for nothing until the controller has written it again"
+// What the Ready condition of an object says whose status does not count, after its name.
+const (
+	saysForeign = "has a status that was not written with this controller's key, and has to be looked at again " +
+		"(controllers of one cluster share the Secret " + v1alpha1.DigestKeyName + ")"
+	saysUnlooked = "has not been looked at yet"
+)
 
-// strip leaves out of an object's status what others act on, and says so in its Ready condition.
-// It changes nothing of what was there, which may be in use elsewhere.
-func strip(object Object) error {
+// isStripped tells whether an object's status is one that strip has made.
+func isStripped(object Object) bool {
+	of := object.SignedStatus()
+	conditions := *of.Conditions
+	return *of.MAC == "" && len(conditions) == 1 && conditions[0].Reason == v1alpha1.ReasonForeignStatus &&
+		conditions[0].LastTransitionTime.IsZero() && (conditions[0].Message == saysForeign || conditions[0].Message == saysUnlooked)
+}
+
+// strip leaves out of an object's status what others act on, and says so in its Ready condition;
+// all of it where it cannot be encoded. It changes nothing of what was there, which may be in use
+// elsewhere.
+func strip(object Object, says string) {
 	parts := object.SignedStatus()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parts.Status)
-	if err != nil {
-		return fmt.Errorf("cannot read a status: %w", err)
+	bare := reflect.New(reflect.TypeOf(parts.Status).Elem())
+	if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parts.Status); err == nil {
+		leaveOut(fields, plans()[parts.Kind])
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, bare.Interface()) != nil {
+			bare = reflect.New(reflect.TypeOf(parts.Status).Elem())
+		}
 	}
-	of := plans()[parts.Kind]
+	reflect.ValueOf(parts.Status).Elem().Set(bare.Elem())
+	reflect.ValueOf(parts.Status).Elem().FieldByName("ObservedGeneration").SetInt(-1)
+	*parts.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonForeignStatus, Message: says,
+	}}
+}
+
+// leaveOut removes what is signed of the fields of a status.
+func leaveOut(fields map[string]any, of plan) {
 	for _, field := range append([]string{"mac"}, of.gone...) {
 		delete(fields, field)
 	}
@@ -156,14 +207,21 @@ func strip(object Object) error {
 			}
 		}
 	}
-	fields[observed] = int64(-1)
-	fields["conditions"] = []any{map[string]any{
-		"type": v1alpha1.ReadyCondition, "status": string(metav1.ConditionUnknown), "reason": v1alpha1.ReasonForeignStatus, "message": foreign,
-	}}
-	bare := reflect.New(reflect.TypeOf(parts.Status).Elem())
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, bare.Interface()); err != nil {
-		return fmt.Errorf("cannot write a status: %w", err)
+}
+
+// newObject returns an object of a kind whose statuses are signed; nil for another one.
+func newObject(kind string) Object {
+	switch kind {
+	case v1alpha1.AddonsLayerKind:
+		return &v1alpha1.AddonsLayer{}
+	case v1alpha1.PlatformKind:
+		return &v1alpha1.Platform{}
+	case v1alpha1.RemoteClusterKind:
+		return &v1alpha1.RemoteCluster{}
+	case v1alpha1.HelmApplicationKind:
+		return &v1alpha1.HelmApplication{}
+	case v1alpha1.ApplicationBundleKind:
+		return &v1alpha1.ApplicationBundle{}
 	}
-	reflect.ValueOf(parts.Status).Elem().Set(bare.Elem())
 	return nil
 }

@@ -7,9 +7,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -118,8 +120,8 @@ func TestSignedFieldsCannotBeForged(t *testing.T) {
 		kind := object.SignedStatus().Kind
 		k, refused := keeper(t, key, false)
 		honest := copied(object)
-		if err := k.judge(honest); err != nil || len(*refused) > 0 || !reflect.DeepEqual(honest, object) {
-			t.Fatalf("%s: what the controller has written does not count: %v, %s", kind, err, cmp.Diff(object, honest))
+		if k.judge(honest); len(*refused) > 0 || !reflect.DeepEqual(honest, object) {
+			t.Fatalf("%s: what the controller has written does not count: %s", kind, cmp.Diff(object, honest))
 		}
 		forgedFields := 0
 		for path, class := range v1alpha1.StatusFields(kind) {
@@ -131,9 +133,7 @@ func TestSignedFieldsCannotBeForged(t *testing.T) {
 					continue // it was empty, and is
 				}
 				forgedFields++
-				if err := k.judge(one); err != nil {
-					t.Fatal(err)
-				}
+				k.judge(one)
 				top := strings.Split(strings.TrimSuffix(strings.Split(path, ".")[0], "[]"), ".")[0]
 				foreign := v1alpha1.IsForeign(*one.SignedStatus().Conditions)
 				if want := class == v1alpha1.Signed || isBeside(kind, top); foreign != want {
@@ -181,13 +181,12 @@ func TestJudge(t *testing.T) {
 			{"it is older than MACs", copied(noMAC), key, true, true},
 			{"a wrong MAC is not an old one", copied(object), other, true, false},
 			{"it is new", fresh(object, nil), key, false, true},
+			{"it is empty, and a controller has begun to look after it", looked(fresh(object, nil)), key, false, false},
 			{"it is new, as the API server makes it", fresh(object, map[string]any{"observedGeneration": int64(-1)}), key, false, true},
 			{"it was judged before", refusedOnce(t, copied(noMAC), key), key, false, false},
 		} {
 			k, refused := keeper(t, tc.key, tc.unsigned)
-			if err := k.judge(tc.object); err != nil {
-				t.Fatal(err)
-			}
+			k.judge(tc.object)
 			if foreign := v1alpha1.IsForeign(*tc.object.SignedStatus().Conditions); foreign == tc.counts {
 				t.Errorf("object %d: %s: it counts: %t", i, tc.reason, !foreign)
 			}
@@ -210,8 +209,8 @@ func fresh(object Object, status map[string]any) Object {
 func refusedOnce(t testing.TB, object Object, key digests.Key) Object {
 	t.Helper()
 	k, refused := keeper(t, key, false)
-	if err := k.judge(object); err != nil || len(*refused) != 1 || (*refused)[0] != "base by strata" {
-		t.Fatalf("%v: it is refused %v", err, *refused)
+	if k.judge(object); len(*refused) != 1 || (*refused)[0] != "base by strata" {
+		t.Fatalf("it is refused %v", *refused)
 	}
 	return object
 }
@@ -223,9 +222,7 @@ func TestStripKeepsTheRest(t *testing.T) {
 	layer := kept(t, key)[0].(*v1alpha1.AddonsLayer)
 	shared := layer.Status.Resources
 	layer.Status.Version = "2.0.0"
-	if err := k.judge(layer); err != nil {
-		t.Fatal(err)
-	}
+	k.judge(layer)
 	want := v1alpha1.AddonsLayerStatus{
 		ObservedGeneration: -1, LastHandledReconcileAt: "x", Conditions: layer.Status.Conditions,
 		Resources: []v1alpha1.Resource{{Kind: "Secret", Name: "a", Digest: "d"}},
@@ -238,7 +235,78 @@ func TestStripKeepsTheRest(t *testing.T) {
 	}
 	app := kept(t, key)[3].(*v1alpha1.HelmApplication)
 	app.Status.Published[0].Digest = "sha256:2"
-	if err := k.judge(app); err != nil || len(app.Status.Published) > 0 {
-		t.Errorf("%v: what is published is %v", err, app.Status.Published)
+	if k.judge(app); len(app.Status.Published) > 0 {
+		t.Errorf("what is published is %v", app.Status.Published)
+	}
+}
+
+// looked returns an object with the finalizer that a controller adds before it does anything.
+func looked(object Object) Object {
+	object.SetFinalizers([]string{v1alpha1.Finalizer})
+	return object
+}
+
+// A status that cannot be encoded again counts for nothing, and keeps no other object out of the
+// cache: what a transformation fails for is not shown.
+func TestStatusThatCannotBeEncoded(t *testing.T) {
+	key := keyOf(t, "0")
+	k, refused := keeper(t, key, false)
+	layer := kept(t, key)[0].(*v1alpha1.AddonsLayer)
+	late := metav1.NewTime(time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -3600)))
+	layer.Status.History = []v1alpha1.HistoryEntry{{ID: "1", Started: late}}
+	layer.Status.MAC = "x"
+	got, err := k.Transform(func(in any) (any, error) { return in, nil })(layer)
+	if err != nil || got != any(layer) || !v1alpha1.IsForeign(layer.Status.Conditions) || len(*refused) != 1 {
+		t.Errorf("%v: it is %+v, refused %v", err, layer.Status, *refused)
+	}
+}
+
+// Whoever writes what a status looks like that does not count is told of as well.
+func TestStrippedStatusCannotBeWritten(t *testing.T) {
+	key := keyOf(t, "0")
+	stripped := refusedOnce(t, func() Object { o := kept(t, key)[0]; *o.SignedStatus().MAC = "x"; return o }(), key)
+	for _, change := range []func(*v1alpha1.AddonsLayer){
+		func(l *v1alpha1.AddonsLayer) { l.Status.MAC = "x" },
+		func(l *v1alpha1.AddonsLayer) { l.Status.Conditions[0].LastTransitionTime = metav1.Unix(1, 0) }, // as the API server demands
+		func(l *v1alpha1.AddonsLayer) { l.Status.Conditions[0].Message = "other" },
+	} {
+		written := stripped.(*v1alpha1.AddonsLayer).DeepCopy()
+		change(written)
+		k, refused := keeper(t, key, false)
+		if k.judge(written); len(*refused) != 1 {
+			t.Errorf("%+v is told of %d times", written.Status, len(*refused))
+		}
+	}
+}
+
+// Objects without a type are judged as those with one, and what shares their maps is not changed.
+func TestObjectsWithoutATypeAreJudged(t *testing.T) {
+	key := keyOf(t, "0")
+	for _, object := range kept(t, key) {
+		kind := object.SignedStatus().Kind
+		untyped := func() *unstructured.Unstructured {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := &unstructured.Unstructured{Object: content}
+			u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+			return u
+		}
+		k, refused := keeper(t, key, false)
+		honest := untyped()
+		if k.judgeAny(honest); len(*refused) > 0 || !cmp.Equal(honest.Object, untyped().Object) {
+			t.Errorf("%s: what the controller has written does not count: %s", kind, cmp.Diff(untyped().Object, honest.Object))
+		}
+		forged := untyped()
+		shared := forged.Object
+		_ = unstructured.SetNestedField(forged.Object, "x", "status", "mac")
+		if k.judgeAny(forged); len(*refused) != 1 {
+			t.Errorf("%s: it is refused %d times", kind, len(*refused))
+		}
+		generation, _, _ := unstructured.NestedInt64(forged.Object, "status", "observedGeneration")
+		if mac, _, _ := unstructured.NestedString(shared, "status", "mac"); generation != -1 || mac != "x" {
+			t.Errorf("%s: it is at generation %d, and what shares its maps has %q", kind, generation, mac)
+		}
 	}
 }
