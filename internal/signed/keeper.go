@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,37 @@ type Keeper struct {
 	// refused is told of an object whose status is not the controller's, and of the manager
 	// that has written it; empty where that is not known. Nil tells nobody.
 	refused func(object Object, by string)
+
+	mu sync.Mutex
+	// seen are the last MACs of each object that this process has made or has judged to be right.
+	// By these it knows a status again when the API server drops the MAC, as one does whose
+	// CustomResourceDefinitions are of an earlier version while a cluster goes back to that.
+	seen map[types.UID][2]string
+}
+
+// mostSeen bounds how many objects seen has.
+const mostSeen = 100_000
+
+// see remembers a MAC of an object.
+func (k *Keeper) see(uid types.UID, mac string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	last := k.seen[uid]
+	if mac == "" || last[0] == mac {
+		return
+	}
+	if k.seen == nil || len(k.seen) >= mostSeen {
+		k.seen = map[types.UID][2]string{}
+	}
+	k.seen[uid] = [2]string{mac, last[0]}
+}
+
+// knows tells whether a MAC of an object is one of the last.
+func (k *Keeper) knows(uid types.UID, mac string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	last := k.seen[uid]
+	return mac != "" && (last[0] == mac || last[1] == mac)
 }
 
 // Use begins to sign and to judge. A status without a MAC is taken until AllSigned is called, where
@@ -61,9 +93,12 @@ func (k *Keeper) judge(object Object) {
 	if !has {
 		return
 	}
-	of := standingOf(key, object)
+	of := standingOf(key, object, k.knows)
 	switch {
-	case of == whole, of == unsigned && k.unsigned.Load() && !isStripped(object):
+	case of == whole:
+		k.see(object.GetUID(), *object.SignedStatus().MAC)
+		return
+	case of == unsigned && k.unsigned.Load() && !isStripped(object):
 		return
 	case of == unlooked:
 		strip(object, saysUnlooked)
@@ -240,6 +275,7 @@ func (w *statusWriter) Patch(ctx context.Context, object client.Object, patch cl
 		return err
 	}
 	*parts.MAC = made
+	w.keeper.see(object.GetUID(), made) // before a watch tells of it
 	if had == "" {
 		if patch, err = replacing(object.GetResourceVersion(), parts.Status); err != nil {
 			return err
@@ -249,8 +285,8 @@ func (w *statusWriter) Patch(ctx context.Context, object client.Object, patch cl
 		*parts.MAC = had // so that the next attempt is written whole, too
 		return err       //nolint:wrapcheck // it is as the client's
 	}
-	if standingOf(key, of) != whole {
-		return fmt.Errorf("the status of %s %s is not kept whole: its CustomResourceDefinition is older than the controller, and is upgraded with the chart",
+	if standingOf(key, of, w.keeper.knows) != whole {
+		return fmt.Errorf("the status of %s %s is not kept as it was written: its CustomResourceDefinition is older than the controller, and is upgraded with the chart",
 			parts.Kind, object.GetName())
 	}
 	return nil

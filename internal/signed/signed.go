@@ -16,6 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/digests"
@@ -139,8 +140,9 @@ const (
 	wrong
 )
 
-// standingOf judges an object's status. One that cannot be encoded is wrong.
-func standingOf(key digests.Key, object Object) standing {
+// standingOf judges an object's status. One that cannot be encoded is wrong. Without a MAC it is
+// whole where known says that the one it would have was seen, or made, by this very process.
+func standingOf(key digests.Key, object Object, known func(types.UID, string) bool) standing {
 	has := *object.SignedStatus().MAC
 	want, some, err := macOf(key, object)
 	switch {
@@ -150,6 +152,8 @@ func standingOf(key digests.Key, object Object) standing {
 		return whole
 	case has == "" && !some:
 		return unlooked
+	case has == "" && known(object.GetUID(), want):
+		return whole
 	case has == "":
 		return unsigned
 	case subtle.ConstantTimeCompare([]byte(has), []byte(want)) == 1:

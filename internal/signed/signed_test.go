@@ -310,3 +310,31 @@ func TestObjectsWithoutATypeAreJudged(t *testing.T) {
 		}
 	}
 }
+
+// A status that the API server has dropped the MAC of, because its CustomResourceDefinition is of an
+// earlier version, is known again by the process that has seen it with one, as it was and not otherwise.
+func TestDroppedMACIsKnownAgain(t *testing.T) {
+	key := keyOf(t, "0")
+	for _, object := range kept(t, key) {
+		k, refused := keeper(t, key, false)
+		k.judge(copied(object))
+		dropped := copied(object)
+		*dropped.SignedStatus().MAC = ""
+		if k.judge(dropped); len(*refused) > 0 || v1alpha1.IsForeign(*dropped.SignedStatus().Conditions) {
+			t.Errorf("%s is not known again", dropped.SignedStatus().Kind)
+		}
+		other := copied(object)
+		*other.SignedStatus().MAC = ""
+		other.SetUID("2")
+		if k.judge(other); len(*refused) != 1 {
+			t.Errorf("%s is taken for another one's", other.SignedStatus().Kind)
+		}
+	}
+	k, refused := keeper(t, key, false)
+	layer := kept(t, key)[0].(*v1alpha1.AddonsLayer)
+	k.judge(layer.DeepCopy())
+	layer.Status.Version, layer.Status.MAC = "2.0.0", ""
+	if k.judge(layer); len(*refused) != 1 || layer.Status.Version != "" {
+		t.Errorf("what was changed counts: %+v", layer.Status)
+	}
+}
