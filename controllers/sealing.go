@@ -91,8 +91,9 @@ const mostManager = 128
 func (p *Process) tellForeign(object signed.Object, by string) {
 	of, kind := object.(client.Object), object.SignedStatus().Kind
 	if !p.isOwn(of) {
-		ctrl.Log.WithName("statuses").Info("the status of an object of another controller does not count: controllers of one cluster need the same key, in the Secret "+
-			v1alpha1.DigestKeyName+" of their namespaces", "kind", kind, "name", client.ObjectKeyFromObject(of).String(), "by", printable.Line(by, mostManager))
+		ctrl.Log.WithName("statuses").Info("the status of an object of another controller does not count: "+
+			"controllers of one cluster need the same key, in the Secret "+v1alpha1.DigestKeyName+" of their namespaces",
+			"kind", kind, "name", client.ObjectKeyFromObject(of).String(), "by", printable.Line(by, mostManager))
 		return
 	}
 	p.Meters.ForeignStatus(kind)

@@ -29,8 +29,8 @@ func (t *tool) platformApprove(ctx context.Context, name, stage, reason, output 
 	}
 	approval, stages, err := platforms.Approve(p.Observe(ctx, platform, p.World.Now), stage, reason)
 	if err != nil {
-		if near := near.Near(stage, stages); len(near) > 0 {
-			return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		if meant := near.Near(stage, stages); len(meant) > 0 {
+			return fmt.Errorf("%w; did you mean %s?", err, strings.Join(meant, " or "))
 		}
 		if len(stages) > 0 {
 			return fmt.Errorf("%w; it has %s", err, strings.Join(stages, ", "))

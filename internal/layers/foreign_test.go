@@ -4,124 +4,212 @@
 package layers
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/decisions"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/directories/directoriestest"
+	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/test/forged"
 )
 
-// notCounting are the conditions of an object whose status does not count.
-func notCounting() []metav1.Condition {
-	return []metav1.Condition{{
-		Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonForeignStatus, Message: "has a status that was not written with this controller's key",
-	}}
+// broughtAbout returns what a decision brings about, here and for those who wait for the layer,
+// and the workloads that are read for it.
+func broughtAbout(o Observation) []string {
+	d := Decide(o)
+	all := decisionsOf(d)
+	if d.State == v1alpha1.StateDeployed {
+		all = append(all, "is deployed")
+	}
+	if d.Rollback != nil && o.Layer.Status.Rollback == nil {
+		all = append(all, "goes back")
+	}
+	workloads, _ := o.WatchedWorkloads()
+	for _, workload := range workloads {
+		all = append(all, "reads "+workload.ID.String())
+	}
+	return all
 }
 
-// stripped takes off a layer's status what others act on.
-func stripped(of *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
-	l := of.DeepCopy()
-	l.Status = v1alpha1.AddonsLayerStatus{ObservedGeneration: -1, Conditions: notCounting(), Resources: l.Status.Resources, History: l.Status.History}
-	for i := range l.Status.Resources {
-		l.Status.Resources[i].Status = ""
+// situation returns the observation of a layer whose directory was applied, with its objects as
+// they are.
+func situation(dir *directories.Directory, objs ...*unstructured.Unstructured) Observation {
+	o := observation(layer(isDeployed(dir)), dir)
+	o.Layer.Status.State = v1alpha1.StateApplying
+	for _, obj := range objs {
+		o.Live[objects.IDOf(obj)] = obj
 	}
-	return l
+	return o
 }
 
-// A layer whose version is refused for its dependants does not get it because its status, or that
-// of a dependant, does not count: not at that look, and not at the next.
-func TestStatusThatDoesNotCountOpensNoBreakGate(t *testing.T) {
-	base := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
-	own := layer(isDeployed(base))
-	own.Status.History = []v1alpha1.HistoryEntry{{ID: "1", Version: "1.0.0", Result: v1alpha1.ResultDeployed}}
-	dependant := layer(needs(own.Name+"@>=1.0.0 <2.0.0"), isDeployed(base))
-	dependant.Name = "apps"
-	own.Spec.Version = "2.0.0"
-	own.Generation++
-	for reason, o := range map[string]Observation{
-		"both count":                       observation(own, base, others(Other{Layer: dependant})),
-		"the layer's does not count":       observation(stripped(own), base, others(Other{Layer: dependant})),
-		"the dependant's does not count":   observation(own, base, others(Other{Layer: stripped(dependant)})),
-		"neither counts":                   observation(stripped(own), base, others(Other{Layer: stripped(dependant)})),
-		"nothing is listed of a dependant": observation(own, base, others(Other{Layer: func() *v1alpha1.AddonsLayer { l := stripped(dependant); l.Status.Resources = nil; return l }()})),
-	} {
-		d := Decide(o)
-		if d.Reason != v1alpha1.ReasonWouldBreakDependants {
-			t.Errorf("%s: the layer says %s: %s", reason, d.Reason, d.Message)
-			continue
-		}
-		again := o.Layer.DeepCopy()
-		again.Status, _ = Report(o, d, nil)
-		o.Layer = again
-		if d = Decide(o); d.Reason != v1alpha1.ReasonWouldBreakDependants {
-			t.Errorf("%s: at the next look the layer says %s: %s", reason, d.Reason, d.Message)
-		}
-	}
+// listedObject returns an object as a directory has it, and as it is once it was applied.
+func listedObject(apiVersion, kind string) (directories.Manifest, *unstructured.Unstructured) {
+	manifest := directoriestest.Any(apiVersion, kind, "default", "it")
+	obj := live("it")
+	obj.SetAPIVersion(apiVersion)
+	obj.SetKind(kind)
+	failing(obj)
+	return manifest, obj
 }
 
-// What depends on a layer that is being deleted is in its way, although its status does not count.
-func TestStatusThatDoesNotCountLetsNoLayerGo(t *testing.T) {
-	base := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
-	own := layer(isDeployed(base))
-	now := metav1.NewTime(time.Unix(1, 0))
-	own.DeletionTimestamp = &now
-	dependant := layer(needs(own.Name))
-	dependant.Name = "apps"
-	dependant.Status = v1alpha1.AddonsLayerStatus{ObservedGeneration: -1, Conditions: notCounting()}
-	d := Decide(observation(own, base, others(Other{Layer: dependant})))
-	if d.Reason != v1alpha1.ReasonDeletionBlocked || d.Deleting || d.Finalized {
-		t.Errorf("it says %s, and does %v", d.Reason, decisionsOf(d))
+// ofReleases returns situations in which the status of a release matters.
+func ofReleases() map[string]Observation {
+	chart := directoriestest.HelmRelease("a", "chart", map[string]any{"spec": map[string]any{
+		"chart": "a", "version": "2.0.0", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"},
+	}})
+	older := live("a")
+	older.Object["spec"] = chart.Object.DeepCopy().Object["spec"]
+	older.Object["status"].(map[string]any)["lastAttemptedRevision"] = "1.0.0"
+	one := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
+	watching := situation(one, live("a"))
+	watching.Layer.Spec.WatchHealth = &v1alpha1.HealthWatch{}
+	going := situation(one, live("a"), live("b", acting))
+	going.Layer.Status.Resources = append(going.Layer.Status.Resources, resourceOf("b"))
+	all := map[string]Observation{
+		"not ready": situation(one, live("a", failing)),
+		"at another one": situation(one, live("a", func(obj *unstructured.Unstructured) {
+			obj.Object["status"].(map[string]any)["observedGeneration"] = int64(7)
+		})),
+		"has the chart before": situation(directoriestest.Of(newRevision, chart), older),
+		"watches health":       watching,
+		"goes while Helm acts": going,
 	}
-	empty := stripped(own)
-	empty.Status.Resources = nil
-	if d := Decide(observation(empty, base)); d.Finalized {
-		t.Error("a layer goes that lists nothing in a status that does not count")
+	observed := func(obj *unstructured.Unstructured) {
+		acting(obj)
+		obj.Object["status"].(map[string]any)["observedGeneration"] = obj.GetGeneration()
 	}
-}
-
-// A deletion that has begun goes on: what was decided counts, whatever the status says.
-func TestDeletionThatHasBegunIsKnownAgain(t *testing.T) {
-	own := layer()
-	own.Status.Conditions = append(own.Status.Conditions, metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue})
-	now := metav1.NewTime(time.Unix(1, 0))
-	own.DeletionTimestamp = &now
-	own.Annotations = map[string]string{v1alpha1.DecidedAnnotation: Decided(own, decisions.Seal{})}
-	if own.Annotations[v1alpha1.DecidedAnnotation] == "" {
-		t.Fatal("nothing was decided")
-	}
-	own.Status = v1alpha1.AddonsLayerStatus{Conditions: notCounting()}
-	if trusted := Trusted(own, decisions.Seal{}); !hasBegun(trusted) || !v1alpha1.IsForeign(trusted.Status.Conditions) {
-		t.Errorf("it says %+v", trusted.Status.Conditions)
-	}
-}
-
-// Nothing goes on that was suspended for a cluster that is away because what its RemoteCluster says
-// does not count.
-func TestRemoteClusterThatDoesNotCountResumesNothing(t *testing.T) {
-	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease("a"))
-	for _, conditions := range [][]metav1.Condition{notCounting(), nil} {
-		o := observation(layer(isDeployed(dir)), dir)
-		o.Remote = &Remote{
-			Name: types.NamespacedName{Namespace: "fleet", Name: "prod"}, Connected: true,
-			Object: &v1alpha1.RemoteCluster{Status: v1alpha1.RemoteClusterStatus{Conditions: conditions}},
-		}
-		blocked := clusterGate(o)
-		if conditions == nil {
-			if blocked != nil {
-				t.Errorf("a RemoteCluster without conditions says %s", blocked.Message)
+	for name, change := range map[string]func(*unstructured.Unstructured){"rolls out": failing, "is at work": acting, "is at work on it": observed} {
+		rolling := observation(failingLayer(2*time.Hour), secondDir, restored(firstDir))
+		for _, release := range []string{"a", "b", "c"} {
+			obj := live(release)
+			if release == "c" || name == "rolls out" {
+				change(obj)
 			}
+			rolling.Live[objects.IDOf(obj)] = obj
+		}
+		all[name] = rolling
+	}
+	return all
+}
+
+// resourceOf is what the inventory says of a release.
+func resourceOf(name string) v1alpha1.Resource {
+	dir := directoriestest.Of(newRevision, directoriestest.HelmRelease(name))
+	return layer(isDeployed(dir)).Status.Resources[0]
+}
+
+// withObject returns an observation with a live object in the place of the one of its name.
+func withObject(o Observation, obj *unstructured.Unstructured) Observation {
+	o.Live = maps.Clone(o.Live)
+	o.Live[objects.IDOf(obj)] = obj
+	return o
+}
+
+// news returns what was brought about and would not have been.
+func news(honest, done []string) []string {
+	return slices.DeleteFunc(slices.Clone(done), func(one string) bool { return slices.Contains(honest, one) })
+}
+
+// eachRelease calls each for the releases of an observation.
+func eachRelease(o Observation, each func(*unstructured.Unstructured)) {
+	for id, obj := range o.Live {
+		if obj != nil && id.GroupKind() == kinds.HelmReleaseKind {
+			each(obj)
+		}
+	}
+}
+
+// Whatever somebody has written into the fields of a HelmRelease's status of which nothing is to
+// follow, nothing is written or deleted, and no layer is deployed, that would not have been.
+func TestForgedStatusOfARelease(t *testing.T) {
+	brings := 0
+	check := func(o Observation, fail func(string, ...any)) {
+		honest := broughtAbout(o)
+		brings += len(honest)
+		eachRelease(o, func(obj *unstructured.Unstructured) {
+			for _, forgery := range forged.EachForeign(t, "HelmRelease", obj, "1.0.0", "2.0.0") {
+				if done := news(honest, broughtAbout(withObject(o, forgery.Object))); len(done) > 0 {
+					fail("%s: %v, and not only %v", forgery.Name, done, honest)
+				}
+			}
+		})
+	}
+	for _, o := range ofReleases() {
+		check(o, t.Fatalf)
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		o := drawObservation(r)
+		o.Layer = Trusted(o.Layer, decisions.Seal{})
+		check(o, r.Fatalf)
+	})
+	if brings == 0 {
+		t.Error("nothing was brought about")
+	}
+}
+
+// A field that is acted on would be found if it were in a class of which nothing follows: the
+// same forgeries, of fields that are believed, bring something about.
+func TestForgeriesFindWhatIsActedOnOfReleases(t *testing.T) {
+	for path, class := range v1alpha1.ForeignStatusFields("HelmRelease") {
+		if !class.IsBelieved() || path == "lastAttemptedConfigDigest" { // which only rotations read
 			continue
 		}
-		if blocked == nil || blocked.Reason != v1alpha1.ReasonClusterNotReady || !o.keepEverything().Held {
-			t.Errorf("it says %v, and what is suspended may go on: %t", blocked, !o.keepEverything().Held)
+		found := false
+		for _, o := range ofReleases() {
+			honest := broughtAbout(o)
+			eachRelease(o, func(obj *unstructured.Unstructured) {
+				for _, forgery := range forged.OfForeign(t, path, obj, "1.0.0", "2.0.0") {
+					found = found || len(news(honest, broughtAbout(withObject(o, forgery.Object)))) > 0
+				}
+			})
 		}
-		if done := decisionsOf(Decide(o)); slices.ContainsFunc(done, func(one string) bool { return one != "" }) {
-			t.Errorf("it does %v", done)
+		if !found {
+			t.Errorf("a forged %s of a release brings nothing about in any of the situations", path)
+		}
+	}
+}
+
+// A layer takes an object that it lists for ready as the object's status says, whatever its kind
+// is: that is so for each of the fields that are in the class WhereListed, and for no other one.
+func TestLayersReadStatusesOfWhatTheyList(t *testing.T) {
+	for kind, status := range map[string]any{
+		v1alpha1.CapabilityClaimKind:    v1alpha1.CapabilityClaimStatus{},
+		v1alpha1.CapabilityProviderKind: v1alpha1.CapabilityProviderStatus{},
+		v1alpha1.HelmApplicationKind:    v1alpha1.HelmApplicationStatus{},
+		v1alpha1.ApplicationBundleKind:  v1alpha1.ApplicationBundleStatus{},
+		v1alpha1.HostClusterKind:        v1alpha1.HostClusterStatus{},
+		v1alpha1.ClusterDiscoveryKind:   v1alpha1.ClusterDiscoveryStatus{},
+	} {
+		manifest, obj := listedObject(v1alpha1.GroupVersion.String(), kind)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(content, obj.Object["status"].(map[string]any))
+		obj.Object["status"] = content
+		o := situation(directoriestest.Of(newRevision, manifest), obj)
+		o.Scopes[objects.IDOf(obj).ServedKind()] = objects.ScopeNamespaced
+		honest := broughtAbout(o)
+		for path, class := range v1alpha1.StatusFields(kind) {
+			if path == "conditions" {
+				path = "conditions[Ready]"
+			}
+			found := false
+			for _, forgery := range forged.OfForeign(t, path, obj) {
+				found = found || len(news(honest, broughtAbout(withObject(o, forgery.Object)))) > 0
+			}
+			if path != "observedGeneration" && found != class.IsListed() {
+				t.Errorf("%s: a forged %s has a layer go on: %t", kind, path, found)
+			}
 		}
 	}
 }

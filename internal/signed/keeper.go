@@ -137,7 +137,8 @@ func (k *Keeper) judgeFields(of *unstructured.Unstructured) {
 		of.Object = content
 		return
 	}
-	if k.judge(object); !v1alpha1.IsForeign(*object.SignedStatus().Conditions) {
+	k.judge(object)
+	if !v1alpha1.IsForeign(*object.SignedStatus().Conditions) {
 		return
 	}
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object.SignedStatus().Status)

@@ -120,7 +120,8 @@ func TestSignedFieldsCannotBeForged(t *testing.T) {
 		kind := object.SignedStatus().Kind
 		k, refused := keeper(t, key, false)
 		honest := copied(object)
-		if k.judge(honest); len(*refused) > 0 || !reflect.DeepEqual(honest, object) {
+		k.judge(honest)
+		if len(*refused) > 0 || !reflect.DeepEqual(honest, object) {
 			t.Fatalf("%s: what the controller has written does not count: %s", kind, cmp.Diff(object, honest))
 		}
 		forgedFields := 0
@@ -209,7 +210,8 @@ func fresh(object Object, status map[string]any) Object {
 func refusedOnce(t testing.TB, object Object, key digests.Key) Object {
 	t.Helper()
 	k, refused := keeper(t, key, false)
-	if k.judge(object); len(*refused) != 1 || (*refused)[0] != "base by strata" {
+	k.judge(object)
+	if len(*refused) != 1 || (*refused)[0] != "base by strata" {
 		t.Fatalf("it is refused %v", *refused)
 	}
 	return object
@@ -235,7 +237,8 @@ func TestStripKeepsTheRest(t *testing.T) {
 	}
 	app := kept(t, key)[3].(*v1alpha1.HelmApplication)
 	app.Status.Published[0].Digest = "sha256:2"
-	if k.judge(app); len(app.Status.Published) > 0 {
+	k.judge(app)
+	if len(app.Status.Published) > 0 {
 		t.Errorf("what is published is %v", app.Status.Published)
 	}
 }
@@ -273,7 +276,8 @@ func TestStrippedStatusCannotBeWritten(t *testing.T) {
 		written := stripped.(*v1alpha1.AddonsLayer).DeepCopy()
 		change(written)
 		k, refused := keeper(t, key, false)
-		if k.judge(written); len(*refused) != 1 {
+		k.judge(written)
+		if len(*refused) != 1 {
 			t.Errorf("%+v is told of %d times", written.Status, len(*refused))
 		}
 	}
@@ -295,16 +299,18 @@ func TestObjectsWithoutATypeAreJudged(t *testing.T) {
 		}
 		k, refused := keeper(t, key, false)
 		honest := untyped()
-		if k.judgeAny(honest); len(*refused) > 0 || !cmp.Equal(honest.Object, untyped().Object) {
+		k.judgeAny(honest)
+		if len(*refused) > 0 || !cmp.Equal(honest.Object, untyped().Object) {
 			t.Errorf("%s: what the controller has written does not count: %s", kind, cmp.Diff(untyped().Object, honest.Object))
 		}
-		forged := untyped()
-		shared := forged.Object
-		_ = unstructured.SetNestedField(forged.Object, "x", "status", "mac")
-		if k.judgeAny(forged); len(*refused) != 1 {
+		changed := untyped()
+		shared := changed.Object
+		_ = unstructured.SetNestedField(changed.Object, "x", "status", "mac")
+		k.judgeAny(changed)
+		if len(*refused) != 1 {
 			t.Errorf("%s: it is refused %d times", kind, len(*refused))
 		}
-		generation, _, _ := unstructured.NestedInt64(forged.Object, "status", "observedGeneration")
+		generation, _, _ := unstructured.NestedInt64(changed.Object, "status", "observedGeneration")
 		if mac, _, _ := unstructured.NestedString(shared, "status", "mac"); generation != -1 || mac != "x" {
 			t.Errorf("%s: it is at generation %d, and what shares its maps has %q", kind, generation, mac)
 		}
@@ -320,13 +326,15 @@ func TestDroppedMACIsKnownAgain(t *testing.T) {
 		k.judge(copied(object))
 		dropped := copied(object)
 		*dropped.SignedStatus().MAC = ""
-		if k.judge(dropped); len(*refused) > 0 || v1alpha1.IsForeign(*dropped.SignedStatus().Conditions) {
+		k.judge(dropped)
+		if len(*refused) > 0 || v1alpha1.IsForeign(*dropped.SignedStatus().Conditions) {
 			t.Errorf("%s is not known again", dropped.SignedStatus().Kind)
 		}
 		other := copied(object)
 		*other.SignedStatus().MAC = ""
 		other.SetUID("2")
-		if k.judge(other); len(*refused) != 1 {
+		k.judge(other)
+		if len(*refused) != 1 {
 			t.Errorf("%s is taken for another one's", other.SignedStatus().Kind)
 		}
 	}
@@ -334,7 +342,8 @@ func TestDroppedMACIsKnownAgain(t *testing.T) {
 	layer := kept(t, key)[0].(*v1alpha1.AddonsLayer)
 	k.judge(layer.DeepCopy())
 	layer.Status.Version, layer.Status.MAC = "2.0.0", ""
-	if k.judge(layer); len(*refused) != 1 || layer.Status.Version != "" {
+	k.judge(layer)
+	if len(*refused) != 1 || layer.Status.Version != "" {
 		t.Errorf("what was changed counts: %+v", layer.Status)
 	}
 }
