@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,6 +27,7 @@ import (
 	"github.com/strata-project/strata/internal/kubeconfig"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/memory"
+	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/round"
 )
@@ -246,6 +248,10 @@ func (r *RemoteClusterReconciler) left(ctx context.Context, cluster *v1alpha1.Re
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list the layers of RemoteCluster %s: %w", name, err)
 	}
+	list.Items = slices.DeleteFunc(list.Items, func(layer v1alpha1.AddonsLayer) bool {
+		// This controller never learns where the layer of another one is that has another key.
+		return v1alpha1.IsForeign(layer.Status.Conditions) && !r.isOwn(&layer) && placement.Of(&layer, r.Settings.Namespace) != name
+	})
 	releases, err := r.releasesThrough(ctx, cluster)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func TestWhatIsOlderThanSignaturesIsSignedOnce(t *testing.T) {
 		}
 		return nil
 	})
-	layer.Status.MAC = ""
+	layer.Status.MAC, layer.Status.Version = "", "2.0.0"
 	f.must(f.client.Status().Update(f.ctx, layer))
 	f.eventually("what has none any more does not count", func() error {
 		seen := &v1alpha1.AddonsLayer{}
