@@ -71,8 +71,8 @@ func TestProgramsLinkWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// The linter sees what a pure room imports itself. What that imports in turn opens no connection and
-// starts no program, either: beside a few, which are named, nobody there imports what can.
+// A pure room opens no connection and starts no program, and neither does any package that it needs in
+// turn. The linter sees only the first. The few packages that could, and do not, are named.
 func TestPureRoomsNeedNothingThatReachesOut(t *testing.T) {
 	text, err := os.ReadFile(".golangci.yml")
 	if err != nil {

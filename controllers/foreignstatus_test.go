@@ -30,8 +30,8 @@ func (f *fixture) forgeOnly(layer string, change func(*v1alpha1.AddonsLayerStatu
 	})
 }
 
-// Whoever may write the status of a layer, and nothing else, has no other layer go on: not by
-// saying that the layer is deployed, and not by what the controller has said of another one.
+// A user who may write only the status of a layer lets no other layer go on: neither by a status that
+// says Deployed, nor by one that the controller has written for another layer.
 func TestForgedStatusLetsNoOtherLayerGoOn(t *testing.T) {
 	f := newFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{
@@ -136,7 +136,7 @@ func TestForgedInventoryLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A status that was written by somebody else is told of, with the name of what has written it.
+// The controller writes a status again that something else has written, whole.
 func TestForeignStatusOfEachKindIsWrittenAgain(t *testing.T) {
 	f := newBareFixture(t)
 	f.startCatalogue()

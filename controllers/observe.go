@@ -380,8 +380,8 @@ func (o *observer) observeObjects(ctx context.Context) error {
 }
 
 // observeLabelled finds what has the label of a layer whose status does not count, of all kinds
-// that are watched, on all clusters that are read: its inventory may leave out what somebody wanted
-// to stay. What the layer lists is watched by now.
+// that are watched, on all clusters that are read: a forged inventory may leave out
+// objects. What the layer lists is watched by now.
 func (o *observer) observeLabelled(ctx context.Context) error {
 	if !v1alpha1.IsForeign(o.Layer.Status.Conditions) {
 		return nil

@@ -17,8 +17,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// What was decided and told before there were signatures is signed once, for the object that it is
-// on. From then on nothing counts that has none.
+// Decisions and statuses of before are signed once, for the object that they are on. From then on nothing counts that has none.
 func TestWhatIsOlderThanSignaturesIsSignedOnce(t *testing.T) {
 	f := newBareFixture(t)
 	note := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: v1alpha1.DecisionsSignedName}}
@@ -30,7 +29,7 @@ func TestWhatIsOlderThanSignaturesIsSignedOnce(t *testing.T) {
 	}}
 	platform.Spec.Bundle = &v1alpha1.PlatformBundle{Family: "none", Version: "1.0.0"}
 	f.must(f.client.Create(f.ctx, platform))
-	// The layer is somebody else's to look at, as that of a shard that has yet to be upgraded.
+	// Another controller looks after the layer, and has yet to be upgraded.
 	layer := &v1alpha1.AddonsLayer{ObjectMeta: metav1.ObjectMeta{Name: f.name("shard")}, Spec: v1alpha1.AddonsLayerSpec{
 		Source: v1alpha1.SourceSpec{Name: "x", Path: "./x"}, Version: "1.0.0",
 	}}

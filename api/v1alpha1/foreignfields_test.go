@@ -27,8 +27,8 @@ const (
 	parts = "parts"
 )
 
-// untyped says of which kinds a function reads a field where its types do not say it. A path
-// behind a kind is the one that has the class.
+// untyped has the kinds of which a function reads a field, for reads whose types do not say the kind.
+// A path behind a kind is the one that has the class.
 var untyped = map[string]string{
 	"api/v1alpha1.IsForeign conditions[Ready]":                     own,
 	"cmd/kubectl-strata.fetchOne artifact.revision":                v1alpha1.AnySource,

@@ -21,6 +21,11 @@ type StatusParts struct {
 	MAC        *string
 }
 
+// SignedKinds returns the kinds whose statuses are signed.
+func SignedKinds() []string {
+	return []string{AddonsLayerKind, PlatformKind, RemoteClusterKind, HelmApplicationKind, ApplicationBundleKind}
+}
+
 // IsForeign tells whether some conditions are those of a status that was found not to be written
 // by the controller, so that nothing is left in it of what others act on.
 func IsForeign(conditions []metav1.Condition) bool {

@@ -35,8 +35,8 @@ var (
 	WhereListed = StatusClass{kind: listed} //nolint:gochecknoglobals // it is constant
 )
 
-// Signed is for fields that others act on: the controller signs them in the MAC of the status, and
-// leaves them out where that does not match, of whoever's object they are.
+// Signed is for fields that others act on. The controller signs them in the MAC of the status. It
+// leaves them out of a status whose MAC does not match.
 var Signed = VerifiedBy("mac, by the controller's key") //nolint:gochecknoglobals // it is constant
 
 // VerifiedBy is for fields that are acted on once something shows that a controller of Strata

@@ -74,9 +74,7 @@ func NewMeters() *Meters {
 			Help: "How many statuses of Strata's objects did not count because something else than the controller had written them, by their kind.",
 		}, []string{"kind"}),
 	}
-	for _, kind := range []string{
-		v1alpha1.AddonsLayerKind, v1alpha1.PlatformKind, v1alpha1.RemoteClusterKind, v1alpha1.HelmApplicationKind, v1alpha1.ApplicationBundleKind,
-	} {
+	for _, kind := range v1alpha1.SignedKinds() {
 		m.foreign.WithLabelValues(kind) // it stands at zero before the first one
 	}
 	return m

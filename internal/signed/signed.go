@@ -44,9 +44,7 @@ type plan struct {
 // plans of the kinds whose statuses are signed.
 var plans = sync.OnceValue(func() map[string]plan { //nolint:gochecknoglobals // it is constant
 	found := map[string]plan{}
-	for _, kind := range []string{
-		v1alpha1.AddonsLayerKind, v1alpha1.PlatformKind, v1alpha1.RemoteClusterKind, v1alpha1.HelmApplicationKind, v1alpha1.ApplicationBundleKind,
-	} {
+	for _, kind := range v1alpha1.SignedKinds() {
 		found[kind] = planOf(v1alpha1.StatusFields(kind))
 	}
 	return found
