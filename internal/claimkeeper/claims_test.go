@@ -128,15 +128,20 @@ func (f *fixture) dies(at int, then func(), what string, done func() error) (die
 	f.Helper()
 	f.start(at)
 	f.eventually(what, func() error {
-		select {
-		case <-f.killed:
+		if !died && f.isDead() {
+			<-f.killed // what it died of takes effect before
 			died = true
 			f.end()
 			then()
 			f.start(0)
-		default:
 		}
-		return done()
+		if err := done(); err != nil {
+			return err
+		}
+		if !died && f.isDead() { // the last write is done, and it died of that
+			return errDead
+		}
+		return nil
 	})
 	f.end()
 	return died

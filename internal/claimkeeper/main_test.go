@@ -180,6 +180,13 @@ func (f *fixture) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// isDead tells whether the keeper makes, or has made, the write of which it dies.
+func (f *fixture) isDead() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dead
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }

@@ -79,6 +79,9 @@ var objects = map[string]string{
 // secret is what the looks of this test panic with, and what nobody is told.
 const secret = "hunter2"
 
+// shaky is the name of each object. A message about it says nothing of a panic by that.
+const shaky = "shaky"
+
 // TestPanicsAreTold has a look of every controller panic. Its object says so, with the hash
 // under which the log has the stack, and with nothing of what was panicked with; an event and
 // a metric say so, too; and all is well again after the next look.
@@ -158,7 +161,7 @@ func (f *fixture) panicking(server *rest.Config, options client.Options) (client
 	}
 	return interceptor.NewClient(made, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if _, untyped := obj.(runtime.Unstructured); !untyped && key.Name == "panics" {
+			if _, untyped := obj.(runtime.Unstructured); !untyped && key.Name == shaky {
 				gvk, err := c.GroupVersionKindFor(obj)
 				if off, known := f.panics.Load(gvk.Kind); err == nil && (!known || off != false) {
 					panic(secret)
@@ -235,7 +238,7 @@ func (f *fixture) make(t *testing.T, kind, spec string) *unstructured.Unstructur
 	must(t, err)
 	must(t, json.Unmarshal(data, &object.Object))
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-	object.SetName("panics")
+	object.SetName(shaky)
 	if namespaced, err := f.client.IsObjectNamespaced(object); err != nil || namespaced {
 		must(t, err)
 		object.SetNamespace("default")
