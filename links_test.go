@@ -35,6 +35,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 	pages, anchors := map[string]string{}, map[string]map[string]bool{}
 	for _, name := range strings.Fields(string(output)) {
+		if _, err := os.Stat(filepath.Dir(name)); err != nil { // where a new one is added
+			t.Fatal(err)
+		}
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

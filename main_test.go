@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/strata-project/strata/test/inputs"
 )
 
 // build builds the controller for a test.
@@ -26,6 +28,7 @@ func build(t *testing.T) string {
 		t.Skip("builds the controller")
 	}
 	path := filepath.Join(t.TempDir(), "strata")
+	inputs.AddPrograms(".", ".")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-X main.version=v1.2.3-test", "-o", path, ".")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/strata-project/strata/test/inputs"
 )
 
 // alertTests holds the cases of testdata/alerts.yaml, as promtool reads them.
@@ -151,6 +153,7 @@ func rulesFile(t *testing.T, dir, values string) string {
 // promtool returns the path of the tool, which it builds where it is missing.
 func promtool(t *testing.T) string {
 	t.Helper()
+	inputs.Add("../hack/tools/promtool")
 	if output, err := exec.CommandContext(t.Context(), "../hack/tools.sh", "promtool").CombinedOutput(); err != nil {
 		t.Fatalf("cannot build promtool: %v\n%s", err, output)
 	}

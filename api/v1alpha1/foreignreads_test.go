@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/test/inputs"
 )
 
 const strata = "github.com/strata-project/strata/"
@@ -44,6 +45,7 @@ type listed struct {
 // exports, as the compiler has written them.
 func programs(t *testing.T) (ours []listed, exports map[string]string) {
 	t.Helper()
+	inputs.AddPrograms("../..", ".", "./cmd/...", "./pkg/...")
 	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-trimpath", "-json=ImportPath,Dir,GoFiles,Export", ".", "./cmd/...", "./pkg/...")
 	list.Dir, list.Stderr = filepath.Join("..", ".."), os.Stderr
 	out, err := list.Output()

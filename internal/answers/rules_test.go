@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/strata-project/strata/test/inputs"
 )
 
 const ours = "github.com/strata-project/strata/"
@@ -16,6 +18,7 @@ const ours = "github.com/strata-project/strata/"
 // need in turn.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
+	inputs.AddPrograms(".", "./...")
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
 	out, err := list.Output()
 	if err != nil {

@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/strata-project/strata/test/inputs"
 )
 
 // operators is where the example is.
@@ -36,6 +38,7 @@ var operator = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built := filepath.Join(dir, "operator")
+	inputs.AddPrograms(operators, ".")
 	out, err := exec.Command("go", "build", "-C", operators, "-trimpath", "-o", built, ".").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/strata-project/strata/test/inputs"
 )
 
 // EnvExisting opts in, with the value 1, to running against the cluster that
@@ -28,6 +30,7 @@ func Open(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if os.Getenv(EnvExisting) != "1" {
 		return Start(ctx, opts)
 	}
+	inputs.Other() // others change the cluster, too
 	path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	if path == "" {
 		return nil, fmt.Errorf("%s=1 needs %s to name the cluster", EnvExisting, clientcmd.RecommendedConfigPathEnvVar)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/strata-project/strata/test/inputs"
 )
 
 // Main runs the tests of a package with one control plane and returns the
@@ -25,7 +27,7 @@ func Main(m *testing.M, opts Options, setup func(*ControlPlane) error) int {
 		flag.Parse()
 	}
 	if testing.Short() || isSet("test.list") || isSet("test.fuzz") {
-		return m.Run()
+		return inputs.Run(m)
 	}
 	opts.ExitOnSignal = true
 	if opts.Log == nil && testing.Verbose() {
@@ -70,5 +72,5 @@ func runTests(m *testing.M, c *ControlPlane, setup func(*ControlPlane) error) in
 			return 1
 		}
 	}
-	return m.Run()
+	return inputs.Run(m)
 }

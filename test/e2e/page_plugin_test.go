@@ -16,7 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
-	"github.com/strata-project/strata/test/strata"
+	"github.com/strata-project/strata/test/inputs"
 )
 
 // The page about writing a plug-in does what it says, from an empty folder to a claim that is
@@ -28,7 +28,7 @@ func TestPageOfWritingAPlugin(t *testing.T) {
 	f.must(err)
 	kubectl, err := controlplane.Binary("kubectl")
 	f.must(err)
-	root, err := strata.Root()
+	root, err := inputs.Root()
 	f.must(err)
 	t.Cleanup(func() {
 		claim := &v1alpha1.CapabilityClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "greetings", Name: "hello"}}

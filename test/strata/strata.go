@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,6 +30,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
+	"github.com/strata-project/strata/test/inputs"
 )
 
 // Namespace is where the chart is installed.
@@ -39,28 +39,9 @@ const Namespace = "strata-system"
 // release is the name of the Helm release, and of the ServiceAccount.
 const release = "strata"
 
-// Root returns the root of the source tree, found by its go.mod from the
-// working directory upwards.
-func Root() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("cannot find the working directory: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "chart", "Chart.yaml")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("this is not inside Strata's source tree")
-		}
-		dir = parent
-	}
-}
-
 // Build builds the controller into a folder and returns its path.
 func Build(ctx context.Context, dir string, flags ...string) (string, error) {
-	root, err := Root()
+	root, err := inputs.Root()
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +56,7 @@ func BuildFrom(ctx context.Context, root, dir string, flags ...string) (string, 
 // BuildPlugin builds the kubectl plug-in into a folder and returns its path.
 // With the folder in PATH, kubectl strata runs it.
 func BuildPlugin(ctx context.Context, dir string, flags ...string) (string, error) {
-	root, err := Root()
+	root, err := inputs.Root()
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +65,7 @@ func BuildPlugin(ctx context.Context, dir string, flags ...string) (string, erro
 
 // BuildHosts builds the controller of HostClusters into a folder and returns its path.
 func BuildHosts(ctx context.Context, dir string, flags ...string) (string, error) {
-	root, err := Root()
+	root, err := inputs.Root()
 	if err != nil {
 		return "", err
 	}
@@ -92,6 +73,7 @@ func BuildHosts(ctx context.Context, dir string, flags ...string) (string, error
 }
 
 func build(ctx context.Context, root, program, path string, flags []string) (string, error) {
+	inputs.AddPrograms(root, program)
 	args := append(append([]string{"build", "-trimpath"}, flags...), "-o", path, program)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
@@ -113,7 +95,7 @@ func build(ctx context.Context, root, program, path string, flags []string) (str
 // Install installs the chart with Helm's own library and returns the identity
 // of the controller's ServiceAccount.
 func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[string]any) (controlplane.Identity, error) {
-	root, err := Root()
+	root, err := inputs.Root()
 	if err != nil {
 		return controlplane.Identity{}, err
 	}
@@ -122,7 +104,9 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[s
 
 // InstallFrom is Install with the chart of another source tree.
 func InstallFrom(ctx context.Context, plane *controlplane.ControlPlane, root string, values map[string]any) (controlplane.Identity, error) {
-	chart, err := loader.LoadDir(filepath.Join(root, "chart"))
+	folder := filepath.Join(root, "chart")
+	inputs.Add(folder)
+	chart, err := loader.LoadDir(folder)
 	if err != nil {
 		return controlplane.Identity{}, fmt.Errorf("cannot load the chart: %w", err)
 	}
@@ -145,7 +129,9 @@ func InstallFrom(ctx context.Context, plane *controlplane.ControlPlane, root str
 // UpgradeFrom puts the chart of a source tree in the place of what is installed, with the
 // same values, CRDs and all.
 func UpgradeFrom(ctx context.Context, plane *controlplane.ControlPlane, root string) error {
-	chart, err := loader.LoadDir(filepath.Join(root, "chart"))
+	folder := filepath.Join(root, "chart")
+	inputs.Add(folder)
+	chart, err := loader.LoadDir(folder)
 	if err != nil {
 		return fmt.Errorf("cannot load the chart: %w", err)
 	}
