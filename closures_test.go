@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 const module = "github.com/strata-project/strata/"
@@ -22,7 +22,7 @@ const module = "github.com/strata-project/strata/"
 // Those of the standard library are left out.
 func closureOf(t *testing.T, packages ...string) map[string][]string {
 	t.Helper()
-	inputs.AddPrograms(".", packages...)
+	reads.AddPrograms(".", packages...)
 	args := append([]string{"list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`}, packages...)
 	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
 	if err != nil {

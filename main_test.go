@@ -18,7 +18,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // build builds the controller for a test.
@@ -28,7 +28,7 @@ func build(t *testing.T) string {
 		t.Skip("builds the controller")
 	}
 	path := filepath.Join(t.TempDir(), "strata")
-	inputs.AddPrograms(".", ".")
+	reads.AddPrograms(".", ".")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-X main.version=v1.2.3-test", "-o", path, ".")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)

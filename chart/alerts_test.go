@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // alertTests holds the cases of testdata/alerts.yaml, as promtool reads them.
@@ -153,7 +153,7 @@ func rulesFile(t *testing.T, dir, values string) string {
 // promtool returns the path of the tool, which it builds where it is missing.
 func promtool(t *testing.T) string {
 	t.Helper()
-	inputs.Add("../hack/tools/promtool")
+	reads.Add("../hack/tools/promtool")
 	if output, err := exec.CommandContext(t.Context(), "../hack/tools.sh", "promtool").CombinedOutput(); err != nil {
 		t.Fatalf("cannot build promtool: %v\n%s", err, output)
 	}

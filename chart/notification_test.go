@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // The chart and the kustomize component offer the same patch.
@@ -83,7 +83,7 @@ func TestChartOffersThePatchOfConfig(t *testing.T) {
 // alertCRD returns the CRD of the notification-controller that is tested with.
 func alertCRD(t *testing.T) string {
 	t.Helper()
-	inputs.Add("../hack/controlplane/notification-controller")
+	reads.Add("../hack/controlplane/notification-controller")
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/fluxcd/notification-controller")
 	download.Dir = "../hack/controlplane/notification-controller"
 	output, err := download.Output()

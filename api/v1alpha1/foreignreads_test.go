@@ -22,7 +22,7 @@ import (
 	"testing"
 
 	"github.com/strata-project/strata/api/v1alpha1"
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 const strata = "github.com/strata-project/strata/"
@@ -45,7 +45,7 @@ type listed struct {
 // exports, as the compiler has written them.
 func programs(t *testing.T) (ours []listed, exports map[string]string) {
 	t.Helper()
-	inputs.AddPrograms("../..", ".", "./cmd/...", "./pkg/...")
+	reads.AddPrograms("../..", ".", "./cmd/...", "./pkg/...")
 	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-trimpath", "-json=ImportPath,Dir,GoFiles,Export", ".", "./cmd/...", "./pkg/...")
 	list.Dir, list.Stderr = filepath.Join("..", ".."), os.Stderr
 	out, err := list.Output()

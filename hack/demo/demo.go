@@ -24,7 +24,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 	"github.com/strata-project/strata/test/strata"
 )
 
@@ -110,7 +110,7 @@ func (d *demo) programs(ctx context.Context, only ...string) error {
 // makeDir makes the folder of this run.
 func (d *demo) makeDir() error {
 	var err error
-	if d.root, err = inputs.Root(); err != nil {
+	if d.root, err = reads.Root(); err != nil {
 		return err
 	}
 	if d.dir, err = os.MkdirTemp("", "strata-demo-"); err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 const ours = "github.com/strata-project/strata/"
@@ -18,7 +18,7 @@ const ours = "github.com/strata-project/strata/"
 // need in turn.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
-	inputs.AddPrograms(".", "./...")
+	reads.AddPrograms(".", "./...")
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
 	out, err := list.Output()
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // operators is where the example is.
@@ -38,7 +38,7 @@ var operator = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built := filepath.Join(dir, "operator")
-	inputs.AddPrograms(operators, ".")
+	reads.AddPrograms(operators, ".")
 	out, err := exec.Command("go", "build", "-C", operators, "-trimpath", "-o", built, ".").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

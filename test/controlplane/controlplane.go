@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // FluxNamespace is the runtime namespace of the Flux controllers.
@@ -121,7 +121,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 		ctx, restore = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer restore()
 	}
-	inputs.AddFromRoot("hack/controlplane") // the pins of the servers
+	reads.AddFromRoot("hack/controlplane") // the pins of the servers
 	c, err := prepare(opts)
 	if err != nil {
 		return nil, fmt.Errorf("cannot prepare the control plane: %w", err)

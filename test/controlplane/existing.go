@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // EnvExisting opts in, with the value 1, to running against the cluster that
@@ -30,7 +30,7 @@ func Open(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if os.Getenv(EnvExisting) != "1" {
 		return Start(ctx, opts)
 	}
-	inputs.Other() // others change the cluster, too
+	reads.Other() // others change the cluster, too
 	path := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	if path == "" {
 		return nil, fmt.Errorf("%s=1 needs %s to name the cluster", EnvExisting, clientcmd.RecommendedConfigPathEnvVar)

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/strata-project/strata/hack/controlplane/cache"
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // nodeAnnotation marks the nodes that kwok plays.
@@ -60,7 +60,7 @@ func (c *ControlPlane) InstallCRDs(ctx context.Context, paths ...string) error {
 		return err
 	}
 	var crds []*unstructured.Unstructured
-	inputs.Add(paths...)
+	reads.Add(paths...)
 	for _, path := range paths {
 		found, err := readCRDs(path)
 		if err != nil {

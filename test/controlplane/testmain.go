@@ -10,7 +10,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // Main runs the tests of a package with one control plane and returns the
@@ -27,7 +27,7 @@ func Main(m *testing.M, opts Options, setup func(*ControlPlane) error) int {
 		flag.Parse()
 	}
 	if testing.Short() || isSet("test.list") || isSet("test.fuzz") {
-		return inputs.Run(m)
+		return reads.Run(m)
 	}
 	opts.ExitOnSignal = true
 	if opts.Log == nil && testing.Verbose() {
@@ -72,5 +72,5 @@ func runTests(m *testing.M, c *ControlPlane, setup func(*ControlPlane) error) in
 			return 1
 		}
 	}
-	return inputs.Run(m)
+	return reads.Run(m)
 }

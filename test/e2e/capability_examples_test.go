@@ -18,7 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/providers/providerstest"
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // The example of a plug-in with a repository of its own builds, tests and pushes itself.
@@ -28,8 +28,8 @@ func TestExampleBuildsTestsAndPushes(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := stack.oci.URL("plugins/example") + ":1.0.0"
-	inputs.Add("../../examples/capability-plugin")
-	inputs.AddPrograms("../../examples/capability-plugin", "./...")
+	reads.Add("../../examples/capability-plugin")
+	reads.AddPrograms("../../examples/capability-plugin", "./...")
 	push := exec.CommandContext(t.Context(), "make", "-C", "../../examples/capability-plugin", "push",
 		"BIN="+t.TempDir(), "IMAGE="+image, "ARCHITECTURES="+runtime.GOARCH, "STRATA="+path)
 	push.Env = append(os.Environ(), "GOFLAGS=", "MAKEFLAGS=")

@@ -16,7 +16,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // The page about writing a plug-in does what it says, from an empty folder to a claim that is
@@ -28,8 +28,9 @@ func TestPageOfWritingAPlugin(t *testing.T) {
 	f.must(err)
 	kubectl, err := controlplane.Binary("kubectl")
 	f.must(err)
-	root, err := inputs.Root()
+	root, err := reads.Root()
 	f.must(err)
+	reads.AddPrograms(root, "./pkg/plugin")
 	t.Cleanup(func() {
 		claim := &v1alpha1.CapabilityClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "greetings", Name: "hello"}}
 		f.must(client.IgnoreNotFound(stack.client.Delete(f.ctx, claim)))

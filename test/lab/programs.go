@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/strata-project/strata/hack/controlplane/cache"
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // released are the programs of Kubernetes that hosts have, as they were released.
@@ -113,7 +113,7 @@ func buildPlayed(ctx context.Context, dir string) (string, error) {
 	}
 	defer func() { _ = os.RemoveAll(making) }()
 	made, program := filepath.Join(making, "kubelet"), filepath.Join(dir, "kubelet")
-	inputs.AddPrograms(".", "github.com/strata-project/strata/test/lab/kubelet")
+	reads.AddPrograms(".", "github.com/strata-project/strata/test/lab/kubelet")
 	build := exec.CommandContext(ctx, "go", "build", "-o", made, "github.com/strata-project/strata/test/lab/kubelet")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot build the lab's kubelet: %w: %s", err, out)

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // What hosts have in place of the programs themselves, which they run.
@@ -154,7 +154,7 @@ func enterGroups(files []string, command ...string) []string {
 // buildPod builds command pod of this package, into a folder.
 func buildPod(ctx context.Context, dir string) (string, error) {
 	program := filepath.Join(dir, "pod")
-	inputs.AddPrograms(".", "github.com/strata-project/strata/test/lab/pod")
+	reads.AddPrograms(".", "github.com/strata-project/strata/test/lab/pod")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "github.com/strata-project/strata/test/lab/pod")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

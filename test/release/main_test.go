@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/test/controlplane"
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 	"github.com/strata-project/strata/test/strata"
 )
 
@@ -95,7 +95,7 @@ func setUp(plane *controlplane.ControlPlane) error {
 	if stack.registry, err = controlplane.NewOCIServer(); err != nil {
 		return err
 	}
-	if stack.root, err = inputs.Root(); err != nil {
+	if stack.root, err = reads.Root(); err != nil {
 		return err
 	}
 	if _, err := command(ctx, "hack/tools.sh", "cosign", "krew"); err != nil {
@@ -115,8 +115,8 @@ func setUp(plane *controlplane.ControlPlane) error {
 // makeRelease makes a release of this tree as make release does, for this machine alone.
 func makeRelease(ctx context.Context) error {
 	out := filepath.Join(stack.dir, "dist")
-	inputs.AddPrograms(stack.root, ".", "./cmd/...", "./hack/release")
-	inputs.AddFromRoot("chart", "config", "contrib", "examples", "hack/release", "hack/tools/cosign", "hack/tools/krew", "CHANGELOG.md", "LICENSE")
+	reads.AddPrograms(stack.root, ".", "./cmd/...", "./hack/release")
+	reads.AddFromRoot("chart", "config", "contrib", "examples", "hack/release", "hack/tools/cosign", "hack/tools/krew", "CHANGELOG.md", "LICENSE")
 	_, err := command(ctx, "go", "run", "-trimpath", "./hack/release", "--version", "v"+number, "--out", out, "--platforms", "linux/"+runtime.GOARCH,
 		"--allow-dirty", "--push", "--registry", repository(""), "--key", stack.key+".key", "--cosign", cosign())
 	if err != nil {

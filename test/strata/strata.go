@@ -30,7 +30,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/test/controlplane"
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // Namespace is where the chart is installed.
@@ -41,7 +41,7 @@ const release = "strata"
 
 // Build builds the controller into a folder and returns its path.
 func Build(ctx context.Context, dir string, flags ...string) (string, error) {
-	root, err := inputs.Root()
+	root, err := reads.Root()
 	if err != nil {
 		return "", err
 	}
@@ -56,7 +56,7 @@ func BuildFrom(ctx context.Context, root, dir string, flags ...string) (string, 
 // BuildPlugin builds the kubectl plug-in into a folder and returns its path.
 // With the folder in PATH, kubectl strata runs it.
 func BuildPlugin(ctx context.Context, dir string, flags ...string) (string, error) {
-	root, err := inputs.Root()
+	root, err := reads.Root()
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +65,7 @@ func BuildPlugin(ctx context.Context, dir string, flags ...string) (string, erro
 
 // BuildHosts builds the controller of HostClusters into a folder and returns its path.
 func BuildHosts(ctx context.Context, dir string, flags ...string) (string, error) {
-	root, err := inputs.Root()
+	root, err := reads.Root()
 	if err != nil {
 		return "", err
 	}
@@ -73,7 +73,7 @@ func BuildHosts(ctx context.Context, dir string, flags ...string) (string, error
 }
 
 func build(ctx context.Context, root, program, path string, flags []string) (string, error) {
-	inputs.AddPrograms(root, program)
+	reads.AddPrograms(root, program)
 	args := append(append([]string{"build", "-trimpath"}, flags...), "-o", path, program)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
@@ -95,7 +95,7 @@ func build(ctx context.Context, root, program, path string, flags []string) (str
 // Install installs the chart with Helm's own library and returns the identity
 // of the controller's ServiceAccount.
 func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[string]any) (controlplane.Identity, error) {
-	root, err := inputs.Root()
+	root, err := reads.Root()
 	if err != nil {
 		return controlplane.Identity{}, err
 	}
@@ -105,7 +105,7 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, values map[s
 // InstallFrom is Install with the chart of another source tree.
 func InstallFrom(ctx context.Context, plane *controlplane.ControlPlane, root string, values map[string]any) (controlplane.Identity, error) {
 	folder := filepath.Join(root, "chart")
-	inputs.Add(folder)
+	reads.Add(folder)
 	chart, err := loader.LoadDir(folder)
 	if err != nil {
 		return controlplane.Identity{}, fmt.Errorf("cannot load the chart: %w", err)
@@ -130,7 +130,7 @@ func InstallFrom(ctx context.Context, plane *controlplane.ControlPlane, root str
 // same values, CRDs and all.
 func UpgradeFrom(ctx context.Context, plane *controlplane.ControlPlane, root string) error {
 	folder := filepath.Join(root, "chart")
-	inputs.Add(folder)
+	reads.Add(folder)
 	chart, err := loader.LoadDir(folder)
 	if err != nil {
 		return fmt.Errorf("cannot load the chart: %w", err)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/strata-project/strata/internal/images/imagestest"
 	"github.com/strata-project/strata/internal/providers"
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // built are the programs of a process, each built once.
@@ -44,7 +44,7 @@ func build(in, source string) ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	path := filepath.Join(folder, "plugin")
-	inputs.AddPrograms(in, source)
+	reads.AddPrograms(in, source)
 	command := exec.Command("go", "build", "-C", in, "-trimpath", "-ldflags=-s -w", "-o", path, source) //nolint:gosec // a test's own
 	command.Env = append(command.Environ(), "CGO_ENABLED=0")
 	out, err := command.CombinedOutput()

@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package inputs_test
+package reads_test
 
 import (
 	"go/ast"
@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/strata-project/strata/test/inputs"
+	"github.com/strata-project/strata/test/reads"
 )
 
 // suite is a package whose TestMain reads as those of the suites do.
@@ -26,16 +26,16 @@ import (
 	"os"
 	"testing"
 
-	"probe/inputs"
+	"probe/reads"
 )
 
 func TestMain(m *testing.M) {
-	inputs.AddPrograms("..", ".")
-	inputs.AddFromRoot("chart", "crds", "examples", "pins", "hack/make.sh", "docs/page.md", "missing")
+	reads.AddPrograms("..", ".")
+	reads.AddFromRoot("chart", "crds", "examples", "pins", "hack/make.sh", "docs/page.md", "missing")
 	if os.Getenv("STRATA_E2E_EXISTING") == "1" {
-		inputs.Other()
+		reads.Other()
 	}
-	os.Exit(inputs.Run(m))
+	os.Exit(reads.Run(m))
 }
 
 func TestOne(*testing.T) {}
@@ -46,7 +46,7 @@ func TestOne(*testing.T) {}
 func TestResultIsKept(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	own, err := os.ReadFile("inputs.go")
+	own, err := os.ReadFile("reads.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestResultIsKept(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"go.mod": "module probe\n\ngo 1.26\n", "inputs/inputs.go": string(own), "suite/suite_test.go": suite,
+		"go.mod": "module probe\n\ngo 1.26\n", "reads/reads.go": string(own), "suite/suite_test.go": suite,
 		"main.go": "package main\n\nimport _ \"probe/needed\"\n\nfunc main() {}\n", "needed/needed.go": "package needed\n\nimport _ \"embed\"\n\n//go:embed page.html\nvar page string\n",
 		"needed/page.html": "<p>", "other/other.go": "package other\n",
 		"chart/Chart.yaml": "name: probe\n", "chart/templates/a.yaml": "a: 1\n", "crds/a.yaml": "a: 1\n", "examples/a/a.yaml": "a: 1\n", "pins/server/go.mod": "module a\n",
@@ -132,7 +132,7 @@ var blind = []string{"go", "git", "make", "npm"}
 // A test or a helper of tests that starts a program that reads this tree notes what it reads.
 func TestWhatProgramsReadIsNoted(t *testing.T) {
 	t.Parallel()
-	root, err := inputs.Root()
+	root, err := reads.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestWhatProgramsReadIsNoted(t *testing.T) {
 			return err
 		}
 		if entry.IsDir() {
-			if slices.Contains([]string{".git", "node_modules", "bin", "dist", "examples", "testdata", "bench", "chaos"}, entry.Name()) || name == filepath.Join("test", "inputs") {
+			if slices.Contains([]string{".git", "node_modules", "bin", "dist", "examples", "testdata", "bench", "chaos"}, entry.Name()) || name == filepath.Join("test", "reads") {
 				return fs.SkipDir
 			}
 			return nil
@@ -163,7 +163,7 @@ func TestWhatProgramsReadIsNoted(t *testing.T) {
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.ImportSpec:
-				notes = notes || strings.HasSuffix(node.Path.Value, `/test/inputs"`)
+				notes = notes || strings.HasSuffix(node.Path.Value, `/test/reads"`)
 			case *ast.CallExpr:
 				if program := programOf(node); program != "" {
 					starts = program
@@ -176,7 +176,7 @@ func TestWhatProgramsReadIsNoted(t *testing.T) {
 		}
 		found++
 		if why := elsewhere[filepath.ToSlash(name)]; !notes && why == "" {
-			t.Errorf("%s starts %s, and go test does not see what that reads: note it with package inputs, or say here why it reads nothing of this tree", name, starts)
+			t.Errorf("%s starts %s, and go test does not see what that reads: note it with package reads, or say here why it reads nothing of this tree", name, starts)
 		}
 		return nil
 	})
@@ -191,7 +191,8 @@ func TestWhatProgramsReadIsNoted(t *testing.T) {
 // elsewhere has the files whose programs read nothing of this tree, and why.
 var elsewhere = map[string]string{
 	"links_test.go":            "the test itself reads what git lists, and looks at the folders",
-	"test/controlplane/git.go": "it makes repositories in folders of their own",
+	"hack/mtimes/main_test.go": "it makes repositories in folders of their own",
+	"test/controlplane/git.go": "as above",
 	"test/e2e/page_test.go":    "it clones what the suite's own server has",
 	"test/e2e/ui_plan_test.go": "as above",
 }

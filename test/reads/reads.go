@@ -1,7 +1,7 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inputs tells go test what a test reads without Go's knowledge, so that a result
+// Package reads tells go test what a test reads without Go's knowledge, so that a result
 // is used again only while all of that is as it was.
 //
 // go test keeps the result of a package that passed. It takes the result in place of a run
@@ -10,7 +10,7 @@
 // run, and not what programs read that a test starts, such as go build. What is added here
 // counts as read by the tests, too. Files count by size and modification time, as all that
 // go test notes.
-package inputs
+package reads
 
 import (
 	"bytes"
