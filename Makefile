@@ -66,7 +66,7 @@ build: ## Build the controllers and the kubectl plug-in into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-strata ./cmd/kubectl-strata
 
 .PHONY: demo
-demo: ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed, DEMO_REMOTE=1 adds a second cluster, DEMO_FLEET=1 fills two from a bundle, DEMO_CLUSTER=current takes the cluster of your current context
+demo: ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed, DEMO_REMOTE=1 adds a second cluster, DEMO_FLEET=1 fills two from a bundle, DEMO_CLUSTER=current takes the cluster of your current context, STRATA_PREBUILT=1 downloads programs in place of building them
 	@GOGC=400 go build -ldflags '-X main.version=$(VERSION)' -o bin/demo ./hack/demo
 	@DEMO_EXIT='$(DEMO_EXIT)' DEMO_REMOTE='$(DEMO_REMOTE)' DEMO_FLEET='$(DEMO_FLEET)' DEMO_CLUSTER='$(DEMO_CLUSTER)' exec bin/demo
 
@@ -143,12 +143,12 @@ unit-controllers-%: tool-gotestsum
 .PHONY: unit-heavy
 unit-heavy: tool-gotestsum ## The unit tests of test/heavy.txt, and the controllers and the plug-in with the race detector
 	@mkdir -p $(TIMES)
-	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,heavy) --format testname -- -race $(GO_TEST) -count=1 -timeout 45m -run "$$(hack/heavy.sh all unit)" $(TESTFLAGS) $$(hack/heavy.sh packages unit)
-	$(DETECT) $(call SUMMED,raced) --format standard-quiet -- -race $(GO_TEST) -count=1 -timeout 45m -parallel 6 -skip "$$(hack/heavy.sh all unit)" $(TESTFLAGS) ./controllers ./cmd/kubectl-strata
+	$(DETECT) STRATA_TEST_ALL=1 $(call SUMMED,heavy) --format testname -- -race $(GO_TEST) -timeout 45m -run "$$(hack/heavy.sh all unit)" $(TESTFLAGS) $$(hack/heavy.sh packages unit)
+	$(DETECT) $(call SUMMED,raced) --format standard-quiet -- -race $(GO_TEST) -timeout 45m -parallel 6 -skip "$$(hack/heavy.sh all unit)" $(TESTFLAGS) ./controllers ./cmd/kubectl-strata
 
 .PHONY: laws
 laws: ## The laws of what is done to hosts, in every situation of up to five of them
-	go test $(GO_TEST) -count=1 -timeout 30m -v -run 'TestEveryCase' ./internal/hosts
+	go test $(GO_TEST) -timeout 30m -v -run 'TestEveryCase' ./internal/hosts
 
 .PHONY: unit-all
 unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, all with the race detector
@@ -157,14 +157,25 @@ unit-all: tool-gotestsum tool-promtool ## All unit tests at their full length, a
 
 # The servers and the controller take memory for time. The controllers under test have
 # the race detector where STRATA_RACE is 1; the tests themselves need none.
-E2E = GOGC=400 $(call SUMMED,$(1)) --format testname -- $(GO_TEST) -count=1 -p 1 -parallel $(E2E_PARALLEL)
+E2E = GOGC=400 $(call SUMMED,$(1)) --format testname -- $(GO_TEST) -p 1 -parallel $(E2E_PARALLEL)
+# Those of test/e2e that run the plug-in are a part of their own, which a change of the plug-in
+# alone runs again.
+E2E_PACKAGES = ./test/e2e ./test/hostile ./test/page ./test/release ./test/lab
 # How many end-to-end tests go on side by side: most of their time they wait.
 E2E_PARALLEL ?= 10
 
 .PHONY: e2e
 e2e: tool-gotestsum tool-cosign tool-krew ## End-to-end tests on a real API server with the real Flux controllers, and attacks on the chart's lockdown, and a release that is installed, upgraded and taken back
 	@mkdir -p $(TIMES)
-	$(call E2E,all) -timeout 35m $(LEFT) $(TESTFLAGS) ./test/e2e ./test/hostile ./test/page ./test/release ./test/lab
+ifneq (,$(findstring -run,$(TESTFLAGS)))
+	$(call E2E,chosen) -timeout 35m $(TESTFLAGS) $(E2E_PACKAGES)
+else
+	@plugin=$$(go run ./hack/reaching test/e2e builtPlugin) code=0; set -x; \
+	  $(call E2E,layers) -timeout 35m -skip "$$(hack/heavy.sh left e2e)|$$plugin" $(TESTFLAGS) ./test/e2e || code=1; \
+	  $(call E2E,plugin) -timeout 35m -run "$$plugin" $(LEFT) $(TESTFLAGS) ./test/e2e || code=1; \
+	  $(call E2E,others) -timeout 35m $(LEFT) $(TESTFLAGS) $(filter-out ./test/e2e,$(E2E_PACKAGES)) || code=1; \
+	  exit $$code
+endif
 
 .PHONY: e2e-heavy
 e2e-heavy: tool-gotestsum ## The end-to-end tests of test/heavy.txt
@@ -179,18 +190,18 @@ e2e-hosts: tool-gotestsum controlplane-host ## The tests of test/heavy.txt on ho
 .PHONY: e2e-all
 e2e-all: tool-gotestsum controlplane-host ## All end-to-end tests, with all detectors
 	@mkdir -p $(TIMES)
-	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -race -timeout 90m $(TESTFLAGS) ./test/e2e ./test/hostile ./test/page ./test/release ./test/lab
+	$(DETECT) STRATA_RACE=1 STRATA_TEST_ALL=1 $(call E2E,all) -count=1 -race -timeout 90m $(TESTFLAGS) $(E2E_PACKAGES)
 
 .PHONY: simulate
 simulate: ## The rules against a simulated cluster, 1000 runs; STRATA_SEED=N shows one run, STRATA_RUNS=N makes N
-	GOGC=400 go test $(GO_TEST) -count=1 -timeout 20m -v $(TESTFLAGS) ./test/simulation
+	GOGC=400 go test $(GO_TEST) -timeout 20m -v $(TESTFLAGS) ./test/simulation
 
 # One goroutine goes on at a time, so the race detector has little to find and
 # makes it ten times slower: a few runs have it.
 .PHONY: simulate-heavy
 simulate-heavy: ## As simulate, the next 4000 runs, and 30 with the race detector
-	STRATA_RUNS=30 go test -race $(GO_TEST) -count=1 -timeout 20m $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
-	GOGC=400 STRATA_SEED=1001 STRATA_RUNS=4000 go test $(GO_TEST) -count=1 -timeout 30m -v $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
+	STRATA_RUNS=30 go test -race $(GO_TEST) -timeout 20m $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
+	GOGC=400 STRATA_SEED=1001 STRATA_RUNS=4000 go test $(GO_TEST) -timeout 30m -v $(TESTFLAGS) -run '^TestSimulation$$' ./test/simulation
 
 .PHONY: simulate-all
 simulate-all: ## As simulate, 10000 runs

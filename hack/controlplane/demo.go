@@ -33,6 +33,8 @@ type together struct {
 	crds []pinned
 	// places are folders in which programs are looked for, the first one first.
 	places []string
+	// prebuilt lists archives with programs, which are downloaded; empty is none.
+	prebuilt string
 }
 
 // demoModule is the folder of the module that requires all programs of the demo.
@@ -56,6 +58,9 @@ func forDemo(b builder, only string) (together, error) {
 		builder:  b,
 		programs: slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return !slices.Contains(names, t.name) }),
 		places:   demoPlaces(b.dir),
+	}
+	if os.Getenv(envPrebuilt) == "1" {
+		g.prebuilt = prebuiltArchives
 	}
 	if slices.Contains(names, "source-controller") {
 		g.crds = []pinned{{demoModule, sourceController}, {demoModule, helmController}}
@@ -94,6 +99,14 @@ func (g together) ensure(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
+	if g.prebuilt != "" {
+		folder, err := prebuilt(ctx, g.prebuilt, filepath.Dir(g.dir), targetNames(g.programs))
+		if err != nil {
+			fmt.Fprintf(g.out, "what could be downloaded is built: %v\n", err)
+		} else if folder != "" {
+			g.places = append(slices.Clone(g.places), folder)
+		}
+	}
 	found, err := g.found(ctx)
 	if err != nil {
 		return "", err
