@@ -8,24 +8,28 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-fail=0
-missing() {
-  echo "$1 names \`$2\`, which is not there: name what has taken its place" >&2
-  fail=1
+# named PATTERN: what documents name in backquotes, as "DOCUMENT:NAME".
+named() { git grep -oE "\`$1\`" -- '*.md' ':!CHANGELOG.md' | tr -d '`' | sort -u; }
+
+# A declaration stands as room.Name, a room alone with a dot after it.
+declared() {
+  git grep -oE '^(func|type|var|const)?[[:space:]]*(\([^)]*\) )?[A-Z][A-Za-z0-9_]*' -- '*.go' |
+    sed -nE 's,^(.*/)?([^/]+)/[^/:]+:(.*[^A-Za-z0-9_])?([A-Z][A-Za-z0-9_]*)$,\2.\4,p'
+  git ls-files '*.go' | sed -nE 's,^(.*/)?([^/]+)/[^/]+$,\2.,p'
 }
 
-tests=$(git grep -hoE '^func (Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]+' -- '*_test.go' | cut -d' ' -f2 | sort -u)
-while read -r document; do
-  while read -r name; do
-    [ -e "$name" ] || missing "$document" "$name"
-  done < <(grep -oE '`(api|chart|cmd|config|controllers|docs|examples|hack|internal|test)/[A-Za-z0-9._/-]+`' "$document" | tr -d '`' | sort -u)
-  while read -r name; do
-    grep -qx "$name" <<<"$tests" || missing "$document" "$name"
-  done < <(grep -oE '`([a-z]+\.)?(Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]*`' "$document" | tr -d '`' | sed 's/^[a-z]*\.//' | sort -u)
-  while IFS=. read -r room name; do
-    [ -n "$(git ls-files "*/$room/*.go")" ] || continue
-    git grep -qE "^(func|type|var|const)?[[:space:]]*(\([^)]*\) )?$name\b" -- "*/$room/*.go" || missing "$document" "$room.$name"
-  done < <(grep -oE '`[a-z]+(\.[A-Z][A-Za-z]*)+`' "$document" | tr -d '`' | awk -F. '{print $1 "." $NF}' | sort -u)
-done < <(git ls-files '*.md' ':!CHANGELOG.md')
-[ "$fail" = 0 ] && echo "verify: all files, tests and declarations that the documents name are there"
-exit "$fail"
+missing=$(
+  named '(api|chart|cmd|config|controllers|docs|examples|hack|internal|test)/[A-Za-z0-9._/-]+' |
+    while IFS=: read -r document name; do [[ -e $name ]] || echo "$document:$name"; done
+  named '([a-z]+\.)?(Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]*' |
+    awk -F: 'NR == FNR {there[$0]; next} {name = $2; sub(/^[a-z]*\./, "", name)} !(name in there)' \
+      <(git grep -hoE '^func (Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]+' -- '*_test.go' | cut -d' ' -f2) -
+  named '[a-z]+(\.[A-Z][A-Za-z]*)+' |
+    awk -F: 'NR == FNR {there[$0]; next} {split($2, part, "."); room = part[1] "."; name = $2; sub(/.*\./, "", name)} room in there && !(room name in there)' \
+      <(declared) -
+)
+if [[ -n $missing ]]; then
+  sort -u <<<"$missing" | sed 's/\(.*\):\(.*\)/\1 names `\2`, which is not there: name what has taken its place/' >&2
+  exit 1
+fi
+echo "verify: all files, tests and declarations that the documents name are there"
