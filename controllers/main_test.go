@@ -45,6 +45,7 @@ import (
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/signed"
+	"github.com/strata-project/strata/test/atrest"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -90,8 +91,9 @@ type fixture struct {
 	ctx       context.Context
 	namespace string
 	client    client.Client
-	// reconciler is what was started last.
+	// reconciler is what was started last, and seen what sees when that is at rest.
 	reconciler *AddonsLayerReconciler
+	seen       *atrest.Observer
 	files      *httptest.Server
 	looks      atomic.Int64
 	cancel     context.CancelFunc
@@ -106,7 +108,6 @@ type fixture struct {
 	artifacts map[string][]byte
 	requests  []request
 	versions  int
-	last      time.Time
 }
 
 var namespaces atomic.Int32
@@ -204,9 +205,10 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	f.must(err)
 	statuses := &signed.Keeper{}
 	options.Cache.DefaultTransform = statuses.Transform(options.Cache.DefaultTransform)
-	mgr, err := ctrl.NewManager(server, options)
+	f.seen = atrest.New(atrest.Options{Aside: aside})
+	mgr, err := ctrl.NewManager(f.seen.Config(server), options)
 	f.must(err)
-	mgr = statuses.Over(mgr)
+	mgr = f.seen.Over(statuses.Over(mgr))
 	f.must(mgr.Add(version))
 	artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard()})
 	f.must(err)
@@ -244,17 +246,22 @@ func managerOptions() ctrl.Options {
 	}
 }
 
-// count notes every request but watches and the one for whether all is signed, and questions for
-// the version apart.
+// aside tells which requests are made now and then, whatever happens: the one for whether all is
+// signed, and questions for the version.
+func aside(req *http.Request) bool {
+	return req.URL.Path == "/version" || strings.HasSuffix(req.URL.Path, "/secrets/"+v1alpha1.DecisionsSignedName)
+}
+
+// count notes every request but watches and those that are made now and then, of which it counts
+// questions for the version apart.
 func (f *fixture) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		f.mu.Lock()
 		switch {
-		case req.URL.Query().Get("watch") == "true", strings.HasSuffix(req.URL.Path, "/secrets/"+v1alpha1.DecisionsSignedName):
 		case req.URL.Path == "/version":
 			f.versions++
+		case req.URL.Query().Get("watch") == "true", aside(req):
 		default:
-			f.last = time.Now()
 			f.requests = append(f.requests, request{req.Method + " " + strings.TrimSuffix(req.URL.Path, "/"), req.ContentLength})
 		}
 		f.mu.Unlock()
@@ -293,17 +300,10 @@ func (f *fixture) silent(window time.Duration) {
 	f.Errorf("requests while nothing happens: %v", requests)
 }
 
-// settle waits until there has been no request for a while.
+// settle waits until the controller has nothing left to do.
 func (f *fixture) settle() {
 	f.Helper()
-	f.eventually("the controller settles", func() error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if quiet := time.Since(f.last); quiet < 1500*time.Millisecond {
-			return fmt.Errorf("the last request was %s ago; the last ones are %v", quiet, f.requests[max(0, len(f.requests)-5):])
-		}
-		return nil
-	})
+	f.eventually("the controller is at rest", func() error { return f.seen.Check(f.ctx) })
 }
 
 // eventually waits until check returns nil.

@@ -65,12 +65,12 @@ func TestCostOfManyPlatforms(t *testing.T) {
 	f.patchPlatform(name(7), `{"spec":{"inputs":{"text":"other"}}}`)
 	f.text(f.name(name(7)+"-last"), "text", "other")
 	f.installed(name(7), "1.0.0", 3)
-	f.settleAnew()
+	f.settle()
 	f.costs("a change of one Platform", f.name(name(7)))
 
 	f.bundleOf("none", "9.0.0", settings, func(b *v1alpha1.ApplicationBundle) { b.Spec.Family += "-other" })
 	f.application("other", func(*v1alpha1.HelmApplicationVersion) {})
-	f.settleAnew()
+	f.settle()
 	f.costs("what is not installed", f.name("none"), f.name("other"))
 }
 
