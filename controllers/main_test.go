@@ -176,7 +176,6 @@ func (f *fixture) start(intercept func(client.Client) client.Client, options ...
 		counted.Wrap(f.between)
 	}
 	mgr, reconciler := f.assemble(counted, managerOptions(), time.Second)
-	reconciler.Now = func() time.Time { f.looks.Add(1); return time.Now() }
 	if intercept != nil {
 		reconciler.Client = intercept(reconciler.Client)
 	}
@@ -217,7 +216,7 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	return mgr, &AddonsLayerReconciler{Artifacts: artifacts, Process: &Process{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Cluster: version, Events: mgr.GetEventRecorder("strata"), Selector: selector, Concurrent: 4,
-		Statuses: statuses,
+		Statuses: statuses, Now: func() time.Time { f.looks.Add(1); return time.Now() },
 		Settings: layers.Settings{Interval: period, Namespace: f.namespace, MaxPrunePercent: 50, DigestKey: f.keyOf(1)},
 	}}
 }
@@ -284,20 +283,25 @@ func (f *fixture) taken() ([]request, int) {
 	return requests, versions
 }
 
-// silent waits until the controller has made no request for a while, as it does when
-// all is as it should be: what it has put off for a moment comes before.
-func (f *fixture) silent(window time.Duration) {
+// silent checks that a controller at rest makes no request, whatever its clocks bring about: it has
+// gone through its layers again and again, and asked for the version.
+func (f *fixture) silent() {
 	f.Helper()
-	var requests []request
-	for range 4 {
-		f.settle()
-		f.taken()
-		<-time.After(window)
-		if requests, _ = f.taken(); len(requests) == 0 {
-			return
+	f.settle()
+	f.taken()
+	const times = 4
+	began, versions := f.looks.Load(), 0
+	f.eventually("the clocks have come again", func() error {
+		requests, more := f.taken()
+		if len(requests) > 0 {
+			f.Fatalf("requests while nothing happens: %v", requests)
 		}
-	}
-	f.Errorf("requests while nothing happens: %v", requests)
+		versions += more
+		if looked := f.looks.Load() - began; looked < times || versions < times/2 {
+			return fmt.Errorf("the clock was read %d times, and the version asked for %d times", looked, versions)
+		}
+		return nil
+	})
 }
 
 // settle waits until the controller has nothing left to do.
