@@ -48,7 +48,7 @@ func TestCost(t *testing.T) {
 	f.deployed("base", "main@sha1:2")
 	f.deployed("apps", "main@sha1:2")
 	f.settle()
-	requests, _ = f.taken()
+	requests, _ := f.taken()
 	status := "PATCH /apis/kraan.io/v1alpha1/addonslayers/"
 	want := []string{status + f.name("apps") + "/status", status + f.name("base") + "/status"}
 	var got []string

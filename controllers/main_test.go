@@ -91,9 +91,9 @@ type fixture struct {
 	ctx       context.Context
 	namespace string
 	client    client.Client
-	// reconciler is what was started last, and seen what sees when that is at rest.
+	// reconciler is what was started last, and observer what sees when that is at rest.
 	reconciler *AddonsLayerReconciler
-	seen       *atrest.Observer
+	observer   *atrest.Observer
 	files      *httptest.Server
 	looks      atomic.Int64
 	cancel     context.CancelFunc
@@ -204,10 +204,10 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	f.must(err)
 	statuses := &signed.Keeper{}
 	options.Cache.DefaultTransform = statuses.Transform(options.Cache.DefaultTransform)
-	f.seen = atrest.New(atrest.Options{Aside: aside})
-	mgr, err := ctrl.NewManager(f.seen.Config(server), options)
+	f.observer = atrest.New(atrest.Options{Aside: aside})
+	mgr, err := ctrl.NewManager(f.observer.Config(server), options)
 	f.must(err)
-	mgr = f.seen.Over(statuses.Over(mgr))
+	mgr = f.observer.Over(statuses.Over(mgr))
 	f.must(mgr.Add(version))
 	artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard()})
 	f.must(err)
@@ -307,7 +307,7 @@ func (f *fixture) silent() {
 // settle waits until the controller has nothing left to do.
 func (f *fixture) settle() {
 	f.Helper()
-	f.eventually("the controller is at rest", func() error { return f.seen.Check(f.ctx) })
+	f.eventually("the controller is at rest", func() error { return f.observer.Check(f.ctx) })
 }
 
 // eventually waits until check returns nil.
