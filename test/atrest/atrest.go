@@ -107,7 +107,7 @@ type observed struct {
 // Start runs the manager. Its goroutines have the observer's label, and all that these begin.
 func (m *observed) Start(ctx context.Context) (err error) {
 	pprof.Do(ctx, pprof.Labels(labelKey, m.by.label), func(ctx context.Context) { err = m.Manager.Start(ctx) })
-	return err //nolint:wrapcheck // it is as the manager's
+	return err
 }
 
 // newQueue makes the queue of a controller.
@@ -126,7 +126,7 @@ func (m *observed) Add(runnable manager.Runnable) error {
 			return m.by.observe(name, limiter, inner)
 		}
 	}
-	return m.Manager.Add(runnable) //nolint:wrapcheck // it is as the manager's
+	return m.Manager.Add(runnable)
 }
 
 func queueOf(runnable manager.Runnable) (*newQueue, bool) {

@@ -71,14 +71,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		select {
 		case <-req.Context().Done():
 			return
-		case event := <-events:
+		case text := <-events:
 			s.mu.Lock()
 			held := s.held
 			s.mu.Unlock()
 			if held != nil {
 				<-held
 			}
-			_, _ = fmt.Fprintln(w, event)
+			_, _ = fmt.Fprintln(w, text)
 			w.(http.Flusher).Flush()
 		}
 	}

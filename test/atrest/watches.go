@@ -134,13 +134,13 @@ func (b *body) Read(into []byte) (int, error) {
 	if err != nil {
 		b.of.by.by.end(b.of)
 	}
-	return n, err //nolint:wrapcheck // it is as the body's
+	return n, err
 }
 
 // Close ends the watch.
 func (b *body) Close() error {
 	b.of.by.by.end(b.of)
-	return b.ReadCloser.Close() //nolint:wrapcheck // it is as the body's
+	return b.ReadCloser.Close()
 }
 
 // take reads events, of which each is a line.
@@ -214,7 +214,7 @@ func (o *Observer) caughtUp(ctx context.Context) error {
 	for _, each := range open {
 		group.Go(func() error { return each.caughtUp(ctx) })
 	}
-	return group.Wait() //nolint:wrapcheck // it says which watch it is
+	return group.Wait()
 }
 
 func (s *stream) caughtUp(ctx context.Context) error {
