@@ -83,7 +83,7 @@ func (b *metricsBed) run(t *testing.T, args ...string) string {
 }
 
 // patience bounds what must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // account makes a ServiceAccount, has a ClusterRole bound to it where one is named,
 // and returns a token of it once the API server knows of the right.

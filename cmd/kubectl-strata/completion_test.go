@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,8 +23,13 @@ func completed(t *testing.T, url string, words ...string) []string {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	var out, errOut bytes.Buffer
-	if code := runAs(t.Context(), "/usr/bin/kubectl_complete-strata", append([]string{"--server", url}, words...), &out, &errOut); code != exitFine {
+	ctx, cancel := context.WithTimeout(t.Context(), patience+time.Minute)
+	defer cancel()
+	if code := runAs(ctx, "/usr/bin/kubectl_complete-strata", append([]string{"--server", url}, words...), &out, &errOut); code != exitFine {
 		t.Fatalf("exit code %d: %s", code, errOut.String())
+	}
+	if ctx.Err() != nil {
+		t.Fatal("the cluster is waited for without an end")
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	return lines[:len(lines)-1]
@@ -71,12 +77,8 @@ func TestCompletionOfAClusterThatIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	begun := time.Now()
 	if got := completed(t, "http://"+silent.Addr().String(), "why", ""); len(got) > 0 {
 		t.Errorf("completes %q", got)
-	}
-	if took := time.Since(begun); took > patience+20*time.Second {
-		t.Errorf("it took %s", took)
 	}
 	if got := completed(t, "http://127.0.0.1:1", "why", ""); len(got) > 0 {
 		t.Errorf("completes %q", got)

@@ -83,6 +83,8 @@ type Executor struct {
 	// left then are outdated, so that the next look decides anew. 0 means no
 	// limit.
 	Valid time.Duration
+	// now returns the time; nil means time.Now.
+	now func() time.Time
 }
 
 // OnClusters returns an executor of other clusters. All else is as before, and
@@ -111,7 +113,7 @@ func (e *Executor) at(cluster string) (Cluster, error) {
 // only detached objects failed; removals are tried all the same. When ctx ends,
 // actions that have begun are finished and no other one begins.
 func (e *Executor) Run(ctx context.Context, owner string, plan dependents.Plan) []dependents.Result {
-	run := &run{Executor: e, owner: owner, began: time.Now(), versions: map[objects.ID]string{}}
+	run := &run{Executor: e, owner: owner, began: e.time(), versions: map[objects.ID]string{}}
 	var results []dependents.Result
 	writesStopped := false
 	for _, group := range groups(plan.Actions) {
@@ -270,7 +272,14 @@ func (r *run) returnExtra() {
 }
 
 // expired tells whether a plan is too old to be acted on.
-func (r *run) expired() bool { return r.Valid > 0 && time.Since(r.began) > r.Valid }
+func (r *run) expired() bool { return r.Valid > 0 && r.time().Sub(r.began) > r.Valid }
+
+func (e *Executor) time() time.Time {
+	if e.now != nil {
+		return e.now()
+	}
+	return time.Now()
+}
 
 // clusterRun is a run where it acts on one cluster.
 type clusterRun struct {

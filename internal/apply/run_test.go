@@ -136,15 +136,17 @@ func (f *fixture) step(step string) dependents.Action {
 // before they take the lead, begins none that is left.
 func TestPlanThatIsTooOldIsNotActedOn(t *testing.T) {
 	f := newFixture(t)
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	f.executor = f.newExecutor(interceptor.NewClient(f.client(server.plane.Config(), nil), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if obj.GetName() == "stop" {
-				<-time.After(50 * time.Millisecond)
+				now = now.Add(time.Minute)
 			}
 			return c.Create(ctx, obj, opts...)
 		},
 	}))
-	f.executor.Valid = 40 * time.Millisecond
+	f.executor.now = func() time.Time { return now }
+	f.executor.Valid = time.Minute - 1
 	f.executor.Workers = 1
 	results := f.run(f.step("Write stop 0"), f.step("Write late 0"), f.step("Write later 1"), f.step("Delete seen 0"))
 	want := []string{"Write stop done", "Write late outdated", "Delete seen outdated"}
@@ -160,7 +162,7 @@ func TestSpareTurns(t *testing.T) {
 	for held, want := range []int{1 + turns, turns, turns - 1, 1} {
 		t.Run(fmt.Sprintf("%d of %d are held", held, turns), func(t *testing.T) {
 			f := newFixture(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var mu sync.Mutex
 			writing, most, all := 0, 0, make(chan struct{})

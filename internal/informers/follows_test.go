@@ -53,7 +53,7 @@ func TestFollowsEndWithTheController(t *testing.T) {
 	if err := all.UntilDone(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); !informer.IsStopped(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !informer.IsStopped(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it is watched for ever")
 		}

@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // objects are one of each kind that has a controller.
 var objects = map[string]string{

@@ -5,6 +5,7 @@ package platforms
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -201,20 +202,29 @@ func TestManyPicks(t *testing.T) {
 	}
 }
 
-// TestStatusDoesNotGrow has a fleet in which everything is wrong.
+// TestStatusDoesNotGrow has a fleet in which everything is wrong. What a look at it costs grows
+// as the fleet does.
 func TestStatusDoesNotGrow(t *testing.T) {
-	w := picked(picks("shop"))
-	for i := range 300 {
-		name := fmt.Sprintf("c%03d", i)
-		w.cluster(name, nil)
-		w.answers(name, i%2 == 0)
-		on(name)(w.Platform)
+	look := func(clusters int) (d Decision, allocated uint64) {
+		w := picked(picks("shop"))
+		for i := range clusters {
+			name := fmt.Sprintf("c%03d", i)
+			w.cluster(name, nil)
+			w.answers(name, i%2 == 0)
+			on(name)(w.Platform)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		d = w.apply(t)
+		runtime.ReadMemStats(&after)
+		return d, after.Mallocs - before.Mallocs
 	}
-	began := time.Now()
-	d := w.apply(t)
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("a look at 300 clusters takes %s", took)
+	_, few := look(100)
+	d, many := look(300)
+	if many > 4*few {
+		t.Errorf("a look at 300 clusters allocates %d times, and one at 100 of them %d times", many, few)
 	}
+	t.Logf("a look at 300 clusters allocates %d times, and one at 100 of them %d times", many, few)
 	if len(d.Status.Worst) != mostWorst || d.Status.Clusters.Total != 300 || len(said(d.Status)) > maxMessage {
 		t.Errorf("%+v", d.Status)
 	}

@@ -194,9 +194,10 @@ func TestErrorsAreShort(t *testing.T) {
 		w.Header().Set("Retry-After", "86400")
 		hostile.Failure(http.StatusTooManyRequests, "TooManyRequests", "later")(w, r)
 	})
-	began := time.Now()
-	if _, err = client.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsTooManyRequests(err) || time.Since(began) > 30*time.Second {
-		t.Errorf("the error is %v, after %s", err, time.Since(began))
+	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err = client.Get(patient, "a", metav1.GetOptions{}); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("the error is %v: a day is waited for", err)
 	}
 }
 

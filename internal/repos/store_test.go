@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,26 @@ import (
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kustomize"
 )
+
+// awaitCallers waits until so many goroutines wait for a directory.
+func awaitCallers(t *testing.T, count int) {
+	t.Helper()
+	stacks := make([]byte, 8<<20)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		waiting := 0
+		for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+			if strings.Contains(stack, "[select") && strings.Contains(stack, "repos.(*Store).Directory(") {
+				waiting++
+			}
+		}
+		if waiting == count {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d wait, want %d", waiting, count)
+		}
+	}
+}
 
 func TestOneDownloadForAll(t *testing.T) {
 	data := archive(t, "a/r.yaml", release("a"), "b/r.yaml", release("b"))
@@ -55,7 +76,7 @@ func TestOneDownloadForAll(t *testing.T) {
 		_, err := store.Directory(context.Background(), artifact, "./a", builds.Build{})
 		patient <- err
 	}()
-	time.Sleep(20 * time.Millisecond)
+	awaitCallers(t, 2)
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that gave up got %v", err)
@@ -72,7 +93,7 @@ func TestOneDownloadForAll(t *testing.T) {
 			got[i] = directory
 		})
 	}
-	time.Sleep(20 * time.Millisecond)
+	awaitCallers(t, 1+len(got))
 	close(proceed)
 	all.Wait()
 	if err := <-patient; err != nil {

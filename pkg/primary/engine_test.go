@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -129,15 +128,7 @@ func TestWhatIsWanted(t *testing.T) {
 		return nil
 	})
 	f.says("x", primary.ReasonReady)
-	settled := int64(-1)
-	f.eventually("it is at rest", func() error {
-		before := f.requests.Load()
-		time.Sleep(time.Second)
-		if settled = f.requests.Load() - before; settled > 0 {
-			return fmt.Errorf("it has asked for %d things", settled)
-		}
-		return nil
-	})
+	f.eventually("it is at rest", func() error { return f.seen.Check(f.ctx) })
 	changed := &corev1.ConfigMap{}
 	f.must(f.client.Get(f.ctx, f.key("a"), changed))
 	f.must(f.client.Patch(f.ctx, changed, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"of":"somebody"}}`))))

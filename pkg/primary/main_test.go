@@ -30,6 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/strata-project/strata/pkg/primary"
+	"github.com/strata-project/strata/test/atrest"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -98,10 +99,11 @@ type fixture struct {
 	client    client.Client
 	scheme    *runtime.Scheme
 	// left is how many writes an engine has before it dies; far below zero is none.
-	left     *atomic.Int64
-	requests *atomic.Int64
-	stop     context.CancelFunc
-	ended    chan error
+	left *atomic.Int64
+	// seen sees when an engine is at rest.
+	seen  *atrest.Observer
+	stop  context.CancelFunc
+	ended chan error
 }
 
 var fixtures atomic.Int32
@@ -137,15 +139,14 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
 
-// mortal counts requests, and lets none through once an engine has no writes left: the last
-// one takes effect, and nobody hears of it.
-func mortal(left, requests *atomic.Int64) func(http.RoundTripper) http.RoundTripper {
+// mortal lets no request through once an engine has no writes left: the last one takes effect,
+// and nobody hears of it.
+func mortal(left *atomic.Int64) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			if strings.Contains(req.URL.Path, "/events") || strings.Contains(req.URL.Path, "selfsubject") || req.URL.Query().Get("watch") == "true" {
 				return next.RoundTrip(req)
 			}
-			requests.Add(1)
 			if left.Load() == 0 {
 				return nil, errDead
 			}
@@ -165,16 +166,18 @@ func mortal(left, requests *atomic.Int64) func(http.RoundTripper) http.RoundTrip
 // dies; a negative number is no end of them.
 func (f *fixture) start(writes int64, kind primary.Kind[*Thing]) {
 	f.Helper()
-	f.left, f.requests = &atomic.Int64{}, &atomic.Int64{}
+	f.left = &atomic.Int64{}
 	f.left.Store(writes)
 	server := plane.Config()
-	server.Wrap(mortal(f.left, f.requests))
+	server.Wrap(mortal(f.left))
+	f.seen = atrest.New(atrest.Options{})
 	yes, none := true, time.Duration(0)
-	mgr, err := ctrl.NewManager(server, ctrl.Options{
+	mgr, err := ctrl.NewManager(f.seen.Config(server), ctrl.Options{
 		Scheme: f.scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: &none,
 		Controller: config.Controller{SkipNameValidation: &yes}, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
 	})
 	f.must(err)
+	mgr = f.seen.Over(mgr)
 	kind.New = func() *Thing { return &Thing{} }
 	f.must(primary.Register(mgr, kind))
 	ctx, cancel := context.WithCancel(context.Background())

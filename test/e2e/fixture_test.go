@@ -6,6 +6,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,10 +28,10 @@ import (
 const (
 	// patience bounds every wait for something that must happen.
 	patience = 2 * time.Minute
-	// promptly bounds what a watch must bring about at once: far less than any
-	// interval at which something could be polled here, and far more than it takes
-	// on a machine that is busy with other tests. How long it took is logged.
-	promptly = 30 * time.Second
+	// promptly bounds what a watch must bring about: far less than the hour after which
+	// something is looked at here without a cause, and far more than it takes on any
+	// machine. How long it took is logged.
+	promptly = 5 * time.Minute
 )
 
 var fixtures atomic.Int32
@@ -360,16 +361,36 @@ func (f *fixture) within(limit time.Duration, what string, check func() error) {
 	}
 }
 
-// throughout checks again and again that something stays as it is.
+// throughout checks again and again that something stays as it is, for a while, and until the
+// suite's controller has had nothing to do: one that is starved would leave it as it is, too.
 func (f *fixture) throughout(period time.Duration, what string, check func() error) {
 	f.Helper()
 	end := time.Now().Add(period)
-	for time.Now().Before(end) {
+	for idle := false; !idle || time.Now().Before(end); {
+		if time.Now().After(end.Add(patience)) {
+			f.Fatalf("%s: the controller has something to do all the time", what)
+		}
+		idle = idle || f.idle()
 		if err := check(); err != nil {
 			f.Fatalf("%s: %v", what, err)
 		}
 		time.Sleep(50 * time.Millisecond) // between looks at what must not change
 	}
+}
+
+// idle tells whether the suite's controller looks at nothing, and has nothing in its queues. One
+// that does not run has nothing to do.
+func (f *fixture) idle() bool {
+	f.Helper()
+	if stack.controller.PID() == 0 {
+		return true
+	}
+	for _, value := range f.scrape(regexp.MustCompile(`^(?:workqueue_depth|controller_runtime_active_workers)\b`)) {
+		if value > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // configMapRelease returns the manifest of a HelmRelease that is quick to

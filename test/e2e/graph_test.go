@@ -76,7 +76,7 @@ func TestCycleThatAppearsWhileDeployed(t *testing.T) {
 
 	second := f.push(f.oneRelease("second", "a", "b", "c", "free"))
 	f.deployed("free", second)
-	f.throughout(promptly/5, "what is deployed stays", func() error {
+	f.throughout(3*aWhile, "what is deployed stays", func() error {
 		for name, was := range before {
 			if now := f.footprints()[name]; now.Written != was.Written || now.Made != was.Made || now.Deleted {
 				return fmt.Errorf("%s was %+v and is %+v", name, was, now)
