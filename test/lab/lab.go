@@ -136,8 +136,7 @@ func newLab(t testing.TB, hosts int, programs []string, containers bool) *Lab {
 	if why := Missing(); why != "" {
 		t.Skip(why)
 	}
-	number := (os.Getpid() + int(labs.Add(1))) % 250
-	l := &Lab{t: t, dir: t.TempDir(), bridge: fmt.Sprintf("slab%d", number), network: fmt.Sprintf("10.88.%d.", number), network6: fmt.Sprintf("fd88:%x::", number)}
+	l := &Lab{t: t, dir: t.TempDir()}
 	debian, err := Debian(t.Context(), "host", hostPackages...)
 	if err != nil {
 		t.Skipf("it needs Debian's SSH server: %v", err)
@@ -166,8 +165,7 @@ func newLab(t testing.TB, hosts int, programs []string, containers bool) *Lab {
 			t.Error(err)
 		}
 	})
-	l.ip("link", "add", l.bridge, "type", "bridge")
-	t.Cleanup(func() { l.try("ip", "link", "del", l.bridge) })
+	l.reserve()
 	l.ip("addr", "add", l.network+"1/24", "dev", l.bridge)
 	l.ip("link", "set", l.bridge, "up")
 	var public []byte
@@ -183,6 +181,28 @@ func newLab(t testing.TB, hosts int, programs []string, containers bool) *Lab {
 		h.Start()
 	}
 	return l
+}
+
+// reserve makes a bridge, whose name is that of the lab, with a network of its own. Labs of other
+// processes have other ones, and so have those that a process has left behind which was killed.
+func (l *Lab) reserve() {
+	l.t.Helper()
+	const numbers = 250
+	var said []byte
+	for range numbers {
+		number := (os.Getpid() + int(labs.Add(1))) % numbers
+		l.bridge, l.network, l.network6 = fmt.Sprintf("slab%d", number), fmt.Sprintf("10.88.%d.", number), fmt.Sprintf("fd88:%x::", number)
+		if left, err := filepath.Glob("/run/netns/" + l.bridge + "-*"); err != nil || len(left) > 0 {
+			continue
+		}
+		out, err := exec.CommandContext(l.t.Context(), "ip", "link", "add", l.bridge, "type", "bridge").CombinedOutput()
+		if err == nil {
+			l.t.Cleanup(func() { l.try("ip", "link", "del", l.bridge) })
+			return
+		}
+		said = out
+	}
+	l.t.Fatalf("no network is free for a lab: %s", said)
 }
 
 // Hosts returns the hosts.

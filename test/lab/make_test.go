@@ -80,7 +80,9 @@ func TestClusterIsMadeThoughApplyIsKilledAtEveryStep(t *testing.T) {
 			t.Fatalf("it is not finished after %d kills: %v", kills, seen)
 		}
 	}
-	if kills < 4 { // in the init, in the join before and on the host, and at the end
+	// In the init, in the join, and at the end. What is said just before a kill may have been begun
+	// on the host all the same, and is then waited for and not said again.
+	if kills < 3 {
 		t.Errorf("it was killed %d times: %v", kills, seen)
 	}
 	u.must(0, []string{"plan"}, "Done: there is nothing to do", "cp-0   control-plane   Healthy", "cp-1   control-plane   Healthy")
