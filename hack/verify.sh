@@ -38,4 +38,5 @@ fi
 hack/heavy.sh check
 hack/named.sh
 hack/english.sh
+hack/sizes.sh check
 echo "verify: all $(hack/generate.sh --list | wc -l | tr -d ' ') generated files are current"
