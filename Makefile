@@ -61,9 +61,9 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build the controllers and the kubectl plug-in into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/strata .
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/strata-hosts ./cmd/strata-hosts
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/kubectl-strata ./cmd/kubectl-strata
+	CGO_ENABLED=0 go build -trimpath -tags disable_grpc_modules,grpcnotrace -ldflags '$(LDFLAGS)' -o bin/strata .
+	CGO_ENABLED=0 go build -trimpath -tags disable_grpc_modules,grpcnotrace -ldflags '$(LDFLAGS)' -o bin/strata-hosts ./cmd/strata-hosts
+	CGO_ENABLED=0 go build -trimpath -tags disable_grpc_modules,grpcnotrace -ldflags '$(LDFLAGS)' -o bin/kubectl-strata ./cmd/kubectl-strata
 
 .PHONY: demo
 demo: ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed, DEMO_REMOTE=1 adds a second cluster, DEMO_FLEET=1 fills two from a bundle, DEMO_CLUSTER=current takes the cluster of your current context, STRATA_PREBUILT=1 downloads programs in place of building them

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path"
@@ -18,12 +19,16 @@ import (
 
 const module = "github.com/strata-project/strata/"
 
+// programTags are those with which every program is built. They have libraries leave out what
+// no program calls.
+const programTags = "disable_grpc_modules,grpcnotrace"
+
 // closureOf returns all packages that some packages need, in turn, with what each imports.
 // Those of the standard library are left out.
 func closureOf(t *testing.T, packages ...string) map[string][]string {
 	t.Helper()
 	reads.AddPrograms(".", packages...)
-	args := append([]string{"list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`}, packages...)
+	args := append([]string{"list", "-tags", programTags, "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`}, packages...)
 	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
 	if err != nil {
 		t.Fatalf("cannot list what %v need: %v", packages, err)
@@ -42,20 +47,55 @@ func isBelow(name string, parents []string) bool {
 	return slices.ContainsFunc(parents, func(parent string) bool { return name == parent || strings.HasPrefix(name, parent+"/") })
 }
 
-// A program links what it does, and nothing of what others do. The one with the SSH keys of hosts
-// neither builds directories nor decrypts them, and what operators are made with brings no tool of
-// kustomize's along.
+// Releases, the end-to-end tests, make build and the table of sizes are about the same programs.
+func TestProgramsAreBuiltAlike(t *testing.T) {
+	for _, file := range []string{"hack/release/build.go", "test/strata/strata.go", "Makefile", "hack/sizes.sh"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), programTags) {
+			t.Errorf("%s builds programs without the tags %s", file, programTags)
+		}
+	}
+}
+
+// A program links what it does, and nothing of what others do. The controller has nothing of hosts,
+// of the plug-in's answers and of its page. The controller of hosts, which has the SSH keys, neither
+// builds directories nor decrypts them, and cannot look for credentials on its own machine. The
+// plug-in reconciles nothing. What operators are made with brings no tool of kustomize's along.
 func TestProgramsLinkWhatTheyNeed(t *testing.T) {
 	sdks := []string{"github.com/aws", "github.com/Azure", "cloud.google.com/go", "github.com/hashicorp/vault"}
+	// What talks to service meshes comes with one import of a client for Google's storage.
+	mesh := []string{"google.golang.org/grpc/xds", "google.golang.org/grpc/internal/xds/xdsclient", "github.com/envoyproxy", "github.com/cncf/xds", "github.com/spiffe"}
+	hosts := []string{
+		module + "internal/hosts", module + "internal/hostkeeper", module + "internal/provision", module + "internal/observe", module + "internal/snapshots",
+		module + "internal/ssh", "go.etcd.io", "golang.org/x/net/trace",
+	}
+	reconciles := []string{
+		module + "controllers", module + "internal/apply", module + "internal/informers", module + "internal/keeping", module + "internal/claimkeeper",
+		module + "internal/hostkeeper", module + "internal/looks", module + "internal/memory", module + "internal/signals", module + "internal/signed",
+		module + "pkg/primary",
+		"sigs.k8s.io/controller-runtime/pkg/manager", "sigs.k8s.io/controller-runtime/pkg/controller", "sigs.k8s.io/controller-runtime/pkg/cache",
+	}
+	tests := []string{module + "test", module + "hack", "github.com/chromedp", "github.com/johannesboyne", "pgregory.net/rapid"}
 	for _, tc := range []struct {
 		program string
 		without []string
 	}{
+		// Of Helm the controller has how it reads parameters, which brings no other package of it.
+		{"", slices.Concat(mesh, hosts, tests, []string{
+			module + "internal/answers", module + "internal/web", module + "cmd", module + "chart", "github.com/go-git",
+			"helm.sh/helm/v4/pkg/action", "helm.sh/helm/v4/pkg/engine", "helm.sh/helm/v4/pkg/chart", "helm.sh/helm/v4/pkg/kube",
+		})},
+		{"cmd/kubectl-strata", slices.Concat(mesh, reconciles, tests)},
 		// Snapshots go to buckets with Amazon's SDK, and hosts are drained as kubectl drains them.
-		{"cmd/strata-hosts", []string{
+		{"cmd/strata-hosts", slices.Concat(mesh, tests, []string{
 			module + "internal/layers", module + "internal/repos", module + "internal/builds", module + "internal/sops", module + "internal/kustomize",
 			module + "internal/answers", module + "internal/signals", module + "internal/informers", module + "controllers", "github.com/getsops", "helm.sh",
-		}},
+			module + "internal/images", module + "internal/providers", "github.com/go-git",
+			"github.com/aws/aws-sdk-go-v2/config", "github.com/aws/aws-sdk-go-v2/feature/ec2/imds", "github.com/aws/aws-sdk-go-v2/service/sts",
+		})},
 		{"pkg/primary", append([]string{
 			module + "internal/repos", module + "internal/builds", module + "internal/sops", module + "internal/kustomize", module + "internal/answers", module + "controllers",
 			"github.com/getsops", "sigs.k8s.io/kustomize", "k8s.io/cli-runtime", "helm.sh",
@@ -63,12 +103,12 @@ func TestProgramsLinkWhatTheyNeed(t *testing.T) {
 		{"pkg/plugin", append([]string{module + "internal/layers", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, sdks...)},
 	} {
 		closure := closureOf(t, "./"+tc.program)
-		if _, is := closure[module+tc.program]; !is {
-			t.Fatalf("%s is not in its own closure", tc.program)
+		if _, is := closure[strings.TrimSuffix(module+tc.program, "/")]; !is {
+			t.Fatalf("%s is not in its own closure", cmp.Or(tc.program, "the controller"))
 		}
 		for name := range closure {
 			if isBelow(name, tc.without) {
-				t.Errorf("%s links %s", tc.program, name)
+				t.Errorf("%s links %s", cmp.Or(tc.program, "the controller"), name)
 			}
 		}
 	}

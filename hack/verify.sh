@@ -38,6 +38,7 @@ fi
 hack/heavy.sh check
 hack/named.sh
 hack/english.sh
+hack/sizes.sh check
 echo "verify: all $(hack/generate.sh --list | wc -l | tr -d ' ') generated files are current"
 # What was written again with the content that it had is no change for go test.
 go run ./hack/mtimes

@@ -40,36 +40,40 @@ const (
 // was compared. Without a line for this platform the folder is empty.
 func prebuilt(ctx context.Context, list, cache string, wanted []string) (string, error) {
 	for line := range strings.Lines(list) {
-		fields := strings.Fields(line)
-		if len(fields) != 3 || fields[0] != runtime.GOOS+"/"+runtime.GOARCH {
-			continue
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == runtime.GOOS+"/"+runtime.GOARCH {
+			folder := filepath.Join(cache, "prebuilt", fields[2][:min(16, len(fields[2]))])
+			return folder, fetch(ctx, fields[1], fields[2], folder, wanted)
 		}
-		folder := filepath.Join(cache, "prebuilt", fields[2][:min(16, len(fields[2]))])
-		if _, err := os.Stat(folder); err == nil {
-			return folder, nil
-		}
-		if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
-			return "", err
-		}
-		temp, err := os.MkdirTemp(filepath.Dir(folder), ".new-")
-		if err != nil {
-			return "", err
-		}
-		defer os.RemoveAll(temp)
-		ctx, cancel := context.WithTimeout(ctx, downloadWithin)
-		defer cancel()
-		if err := download(ctx, fields[1], fields[2], filepath.Join(temp, "archive")); err != nil {
-			return "", fmt.Errorf("cannot download %s: %w", fields[1], err)
-		}
-		if err := unpack(filepath.Join(temp, "archive"), temp, wanted); err != nil {
-			return "", fmt.Errorf("cannot unpack %s: %w", fields[1], err)
-		}
-		if err := os.Remove(filepath.Join(temp, "archive")); err != nil {
-			return "", err
-		}
-		return folder, os.Rename(temp, folder)
 	}
 	return "", nil
+}
+
+// fetch makes a folder of the wanted programs of an archive, unless it is there.
+func fetch(ctx context.Context, address, digest, folder string, wanted []string) error {
+	if _, err := os.Stat(folder); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(folder), ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	ctx, cancel := context.WithTimeout(ctx, downloadWithin)
+	defer cancel()
+	archive := filepath.Join(temp, "archive")
+	if err := download(ctx, address, digest, archive); err != nil {
+		return fmt.Errorf("cannot download %s: %w", address, err)
+	}
+	if err := unpack(archive, temp, wanted); err != nil {
+		return fmt.Errorf("cannot unpack %s: %w", address, err)
+	}
+	if err := os.Remove(archive); err != nil {
+		return err
+	}
+	return os.Rename(temp, folder)
 }
 
 // download writes what an address has to a file, which must have a SHA-512.
@@ -78,7 +82,7 @@ func download(ctx context.Context, address, digest, file string) error {
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request) //nolint:forbidigo // ctx bounds it, and the digest says what may come
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}

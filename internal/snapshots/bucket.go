@@ -23,7 +23,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
@@ -54,9 +53,10 @@ type BucketOptions struct {
 	Endpoint, Region string
 	// Bucket, and Prefix of its keys.
 	Bucket, Prefix string
-	// Own has credentials be taken from where AWS's own programs find them; otherwise
-	// AccessKey and SecretKey are used, and nothing of the machine's.
-	Own                  bool
+	// Own returns the configuration that AWS's own programs find on this machine, for a client
+	// of HTTP; nil has AccessKey and SecretKey be used, and nothing of the machine's. It is
+	// given, so that a program that must not look there links nothing that could.
+	Own                  func(ctx context.Context, client aws.HTTPClient) (aws.Config, error)
 	AccessKey, SecretKey string
 	// Dial connects; nil for any address, and through the proxy of the environment.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -78,9 +78,9 @@ func OpenBucket(ctx context.Context, o BucketOptions) (*Bucket, error) {
 		}
 	})
 	loaded := aws.Config{Region: cmp.Or(o.Region, defaultRegion), Credentials: credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, "")}
-	if o.Own {
+	if o.Own != nil {
 		var err error
-		if loaded, err = config.LoadDefaultConfig(ctx, config.WithHTTPClient(made)); err != nil {
+		if loaded, err = o.Own(ctx, made); err != nil {
 			return nil, fmt.Errorf("cannot read the configuration for S3: %w", err)
 		}
 		loaded.Region = cmp.Or(o.Region, loaded.Region, defaultRegion)

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"filippo.io/age"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/strata-project/strata/internal/encryption"
 	"github.com/strata-project/strata/internal/snapshots"
@@ -112,6 +114,44 @@ func endless(to io.Writer, begins string) {
 	_, err := io.WriteString(to, begins)
 	for blanks := bytes.Repeat([]byte(" "), 64<<10); err == nil; {
 		_, err = to.Write(blanks)
+	}
+}
+
+// A bucket is asked as whoever was named: with the keys that are given, whatever this machine
+// has, or with what the function finds that is given.
+func TestAsWhomABucketIsAsked(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "machine")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+	var signed string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		signed = r.Header.Get("Authorization")
+		_, _ = w.Write([]byte("<ListBucketResult></ListBucketResult>"))
+	}))
+	defer server.Close()
+	found := func(_ context.Context, client aws.HTTPClient) (aws.Config, error) {
+		return aws.Config{HTTPClient: client, Credentials: credentials.NewStaticCredentialsProvider("found", "hunter2", "")}, nil
+	}
+	for want, o := range map[string]snapshots.BucketOptions{
+		"given": {AccessKey: "given", SecretKey: "hunter2"},
+		"found": {AccessKey: "given", SecretKey: "hunter2", Own: found},
+	} {
+		o.Endpoint, o.Bucket = server.URL, "saved"
+		bucket, err := snapshots.OpenBucket(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bucket.List(t.Context(), "fleet/edge"); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(signed, "Credential="+want+"/") {
+			t.Errorf("it is asked with %q, want the key %s", signed, want)
+		}
+	}
+	failing := snapshots.BucketOptions{Bucket: "saved", Own: func(context.Context, aws.HTTPClient) (aws.Config, error) {
+		return aws.Config{}, errors.New("no profile")
+	}}
+	if _, err := snapshots.OpenBucket(t.Context(), failing); err == nil || !strings.Contains(err.Error(), "cannot read the configuration for S3: no profile") {
+		t.Errorf("it says %v", err)
 	}
 }
 

@@ -401,17 +401,32 @@ func TestNoRestOfWhatIsNotSeen(t *testing.T) {
 	}
 }
 
-// A queue takes the earlier of two moments.
+// Of two moments the earlier one counts, and what was put off again while it was looked at is not
+// forgotten.
 func TestTheEarlierMomentCounts(t *testing.T) {
-	q := &queue{by: New(Options{}), due: map[reconcile.Request]time.Time{}}
+	b := newBed(t, Options{Soon: time.Minute}, false)
+	b.rests()
+	q := b.observer.queues[0]
 	item := reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}}
-	q.later(item, time.Minute)
-	q.later(item, time.Hour)
-	if until := time.Until(q.due[item]); until > time.Minute {
-		t.Errorf("it is due in %s", until)
+	until := func() time.Duration {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return time.Until(q.delays[item].until)
 	}
-	q.later(item, time.Second)
-	if until := time.Until(q.due[item]); until > time.Second {
-		t.Errorf("it is due in %s", until)
+	q.AddAfter(item, time.Hour)
+	q.AddAfter(item, 2*time.Hour)
+	if left := until(); left > time.Hour {
+		t.Errorf("it comes in %s", left)
+	}
+	q.AddAfter(item, time.Minute/2)
+	if left := until(); left > time.Minute/2 {
+		t.Errorf("it comes in %s", left)
+	}
+	b.works("bed looks at /a again in 29.")
+	b.taken()
+	q.AddAfter(item, time.Millisecond)
+	b.rests()
+	if got := b.taken(); got != "a" {
+		t.Errorf("looked at are %q", got)
 	}
 }

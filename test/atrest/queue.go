@@ -13,21 +13,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queue sees what goes through the queue of a controller.
+// queue is the queue of a controller, which sees what goes through it. It puts items off itself,
+// since the queue within does not tell when they come.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
-	name string
-	by   *Observer
+	name    string
+	by      *Observer
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	// add adds an item to the queue within.
+	add func(item reconcile.Request, options priorityqueue.AddOpts)
 
 	mu sync.Mutex
 	// workers is how many have asked for something to do.
 	workers int
-	// due is when each item that was put off comes.
-	due map[reconcile.Request]time.Time
-	// looks are those that are under way.
-	looks map[reconcile.Request]*look
+	// delays are those of the items that were put off, and looks those that are under way.
+	delays map[reconcile.Request]*delay
+	looks  map[reconcile.Request]*look
+	// causes say why the items that wait do so.
+	causes map[reconcile.Request]cause
 	// still are the items whose last look began by the clock alone, and has done nothing.
 	still map[reconcile.Request]bool
+}
+
+// delay is how long an item is put off.
+type delay struct {
+	until time.Time
+	timer *time.Timer
 }
 
 // look is one reconciliation.
@@ -39,76 +50,87 @@ type look struct {
 	asked int64
 }
 
+// cause is why an item waits: for a clock that has come, or for anything else, or both.
+type cause struct{ clock, other bool }
+
 // observe makes a queue that is observed.
 func (o *Observer) observe(
 	name string,
 	limiter workqueue.TypedRateLimiter[reconcile.Request],
 	makes newQueue,
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	q := &queue{name: name, by: o, due: map[reconcile.Request]time.Time{}, looks: map[reconcile.Request]*look{}, still: map[reconcile.Request]bool{}}
-	q.TypedRateLimitingInterface = makes(name, &observedLimiter{limiter, q})
+	q := &queue{
+		TypedRateLimitingInterface: makes(name, limiter), name: name, by: o, limiter: limiter,
+		delays: map[reconcile.Request]*delay{}, looks: map[reconcile.Request]*look{},
+		causes: map[reconcile.Request]cause{}, still: map[reconcile.Request]bool{},
+	}
+	q.add = func(item reconcile.Request, _ priorityqueue.AddOpts) { q.TypedRateLimitingInterface.Add(item) }
 	o.mu.Lock()
 	o.queues = append(o.queues, q)
 	o.mu.Unlock()
 	if inner, is := q.TypedRateLimitingInterface.(priorityqueue.PriorityQueue[reconcile.Request]); is {
+		q.add = func(item reconcile.Request, options priorityqueue.AddOpts) { inner.AddWithOpts(options, item) }
 		return &prioritized{q, inner}
 	}
 	return q
 }
 
-// observedLimiter tells when something that has failed comes again.
-type observedLimiter struct {
-	workqueue.TypedRateLimiter[reconcile.Request]
-	of *queue
-}
-
-// When returns how long an item is put off.
-func (l *observedLimiter) When(item reconcile.Request) time.Duration {
-	after := l.TypedRateLimiter.When(item)
-	l.of.later(item, after)
-	return after
-}
-
-// later notes that an item was put off. Of two moments a queue takes the earlier one.
-func (q *queue) later(item reconcile.Request, after time.Duration) {
+// put adds an item, now or later. Of two moments the earlier one counts.
+func (q *queue) put(item reconcile.Request, options priorityqueue.AddOpts) {
 	q.by.moves.Add(1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if at := time.Now().Add(after); q.due[item].IsZero() || at.Before(q.due[item]) {
-		q.due[item] = at
+	after := options.After
+	if options.RateLimited {
+		if under := q.looks[item]; under != nil {
+			under.failed = true
+		}
+		after = max(after, q.limiter.When(item))
 	}
+	options.After, options.RateLimited = 0, false
+	if after <= 0 {
+		q.causes[item] = cause{clock: q.causes[item].clock, other: true}
+		q.add(item, options)
+		return
+	}
+	made := &delay{until: time.Now().Add(after)}
+	if known := q.delays[item]; known != nil {
+		if !made.until.Before(known.until) {
+			return
+		}
+		known.timer.Stop()
+	}
+	q.delays[item] = made
+	made.timer = time.AfterFunc(after, func() { q.comes(item, made, options) })
 }
 
-// Add notes that something has happened.
-func (q *queue) Add(item reconcile.Request) {
+// comes adds an item that was put off. It counts as put off until it is in the queue.
+func (q *queue) comes(item reconcile.Request, of *delay, options priorityqueue.AddOpts) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.delays[item] != of {
+		return // another moment counts
+	}
 	q.by.moves.Add(1)
-	q.TypedRateLimitingInterface.Add(item)
+	q.causes[item] = cause{clock: true, other: q.causes[item].other}
+	q.add(item, options)
+	delete(q.delays, item)
 }
 
-// AddAfter notes when the item comes.
+// Add adds an item.
+func (q *queue) Add(item reconcile.Request) { q.put(item, priorityqueue.AddOpts{}) }
+
+// AddAfter adds an item later.
 func (q *queue) AddAfter(item reconcile.Request, after time.Duration) {
-	if after > 0 {
-		q.later(item, after)
-	}
-	q.TypedRateLimitingInterface.AddAfter(item, after)
+	q.put(item, priorityqueue.AddOpts{After: after})
 }
 
-// AddRateLimited notes that a look has failed. When it comes again the limiter says.
+// AddRateLimited adds an item when the limiter says.
 func (q *queue) AddRateLimited(item reconcile.Request) {
-	q.fails(item)
-	q.TypedRateLimitingInterface.AddRateLimited(item)
+	q.put(item, priorityqueue.AddOpts{RateLimited: true})
 }
 
-func (q *queue) fails(item reconcile.Request) {
-	q.by.moves.Add(1)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if under := q.looks[item]; under != nil {
-		under.failed = true
-	}
-}
-
-// Get notes that a look begins.
+// Get returns the next item, whose look begins.
 func (q *queue) Get() (reconcile.Request, bool) {
 	q.asks()
 	item, shutdown := q.TypedRateLimitingInterface.Get()
@@ -116,10 +138,20 @@ func (q *queue) Get() (reconcile.Request, bool) {
 	return item, shutdown
 }
 
-// Done notes that a look has ended.
+// Done ends the look at an item.
 func (q *queue) Done(item reconcile.Request) {
 	q.ends(item)
 	q.TypedRateLimitingInterface.Done(item)
+}
+
+// ShutDown ends the queue.
+func (q *queue) ShutDown() {
+	q.mu.Lock()
+	for _, each := range q.delays {
+		each.timer.Stop()
+	}
+	q.mu.Unlock()
+	q.TypedRateLimitingInterface.ShutDown()
 }
 
 func (q *queue) asks() {
@@ -132,13 +164,9 @@ func (q *queue) begins(item reconcile.Request) {
 	q.by.moves.Add(1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at, put := q.due[item]
-	timed := put && !time.Now().Before(at)
-	if timed {
-		delete(q.due, item)
-	}
+	q.looks[item] = &look{timed: q.causes[item] == cause{clock: true}, asked: q.by.asked.Load()}
+	delete(q.causes, item)
 	delete(q.still, item)
-	q.looks[item] = &look{timed: timed, asked: q.by.asked.Load()}
 }
 
 func (q *queue) ends(item reconcile.Request) {
@@ -164,8 +192,8 @@ func (q *queue) idle(soon time.Duration) error {
 	for item := range q.looks {
 		return fmt.Errorf("%s looks at %s", q.name, item)
 	}
-	for item, at := range q.due {
-		if until := time.Until(at); until < soon && !q.still[item] {
+	for item, each := range q.delays {
+		if until := time.Until(each.until); until < soon && !q.still[item] {
 			return fmt.Errorf("%s looks at %s again in %s", q.name, item, until)
 		}
 	}
@@ -178,21 +206,14 @@ type prioritized struct {
 	inner priorityqueue.PriorityQueue[reconcile.Request]
 }
 
-// AddWithOpts notes when the items come.
+// AddWithOpts adds items.
 func (p *prioritized) AddWithOpts(options priorityqueue.AddOpts, items ...reconcile.Request) {
 	for _, item := range items {
-		if options.RateLimited {
-			p.fails(item)
-		}
-		if options.After > 0 {
-			p.later(item, options.After)
-		}
+		p.put(item, options)
 	}
-	p.by.moves.Add(1)
-	p.inner.AddWithOpts(options, items...)
 }
 
-// GetWithPriority notes that a look begins.
+// GetWithPriority returns the next item, whose look begins.
 func (p *prioritized) GetWithPriority() (reconcile.Request, int, bool) {
 	p.asks()
 	item, priority, shutdown := p.inner.GetWithPriority()

@@ -105,7 +105,8 @@ func addPrograms(folder string, packages []string) error {
 	if err != nil {
 		return err
 	}
-	list := exec.Command("go", append([]string{"list", "-e", "-deps", "-json=Dir,Standard,GoFiles,CgoFiles,SFiles,HFiles,EmbedFiles,Module"}, packages...)...) //nolint:gosec // a test's own
+	const fields = "-json=Dir,Standard,GoFiles,CgoFiles,SFiles,HFiles,EmbedFiles,Module"
+	list := exec.Command("go", append([]string{"list", "-e", "-deps", fields}, packages...)...) //nolint:gosec // a test's own
 	list.Dir = folder
 	out, err := list.Output()
 	if err != nil {
@@ -200,7 +201,7 @@ func tell() error {
 	if noted.other {
 		text.WriteString("other\n")
 	}
-	log, err := os.OpenFile(named.Value.String(), os.O_WRONLY|os.O_APPEND, 0) //nolint:gosec // go test's own
+	log, err := os.OpenFile(named.Value.String(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
 	}

@@ -121,8 +121,10 @@ func TestResultIsKept(t *testing.T) {
 	if isKept("STRATA_RACE=1") || !isKept("STRATA_RACE=1") {
 		t.Error("a variable does not count")
 	}
-	if isKept("STRATA_E2E_EXISTING=1") || isKept("STRATA_E2E_EXISTING=1") {
-		t.Error("a result that depends on what nobody can look up is kept")
+	for range 2 {
+		if isKept("STRATA_E2E_EXISTING=1") {
+			t.Error("a result that depends on what nobody can look up is kept")
+		}
 	}
 }
 

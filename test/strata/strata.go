@@ -82,6 +82,7 @@ func build(ctx context.Context, root, program, path string, flags []string) (str
 	if !slices.Contains(flags, "-race") {
 		// As releases are built, so that nothing is compiled twice.
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
+		cmd.Args = slices.Insert(cmd.Args, 2, "-tags", "disable_grpc_modules,grpcnotrace")
 	}
 	// Interrupted, go puts away what it has begun; killed, it does not.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -154,7 +156,10 @@ func (w *work) read(ctx context.Context, file string) error {
 	}
 	if bucket := w.cluster.Spec.Snapshots.S3; bucket != nil {
 		w.bucket, err = snapshots.OpenBucket(ctx, snapshots.BucketOptions{
-			Endpoint: bucket.Endpoint, Region: bucket.Region, Bucket: bucket.Bucket, Prefix: bucket.Prefix, Own: true,
+			Endpoint: bucket.Endpoint, Region: bucket.Region, Bucket: bucket.Bucket, Prefix: bucket.Prefix,
+			Own: func(ctx context.Context, client aws.HTTPClient) (aws.Config, error) {
+				return config.LoadDefaultConfig(ctx, config.WithHTTPClient(client))
+			},
 		})
 	}
 	return err
