@@ -16,6 +16,7 @@ import (
 	helmreleasev2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -29,6 +30,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	stratachart "github.com/strata-project/strata/chart"
 )
 
 const (
@@ -286,6 +288,7 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 		{"no accounts at all", `{rbac: {impersonate: [{names: []}]}}`, "minItems"},
 		{"an argument that is none", `{extraArgs: [verbose]}`, "does not match pattern"},
 		{"a digest that is none", `{image: {digest: latest}}`, "does not match pattern"},
+		{"a digest of the other image that is none", `{hosts: {image: {digest: latest}}}`, "does not match pattern"},
 		{"an address that is no URL", `{notifications: {address: "notification-controller:80"}}`, "does not match pattern"},
 		{"a port that is none", `{metrics: {service: {port: 70000}}}`, "maximum"},
 		{"a port of other clusters that is none", `{networkPolicy: {remoteClusterPorts: [any]}}`, "want integer"},
@@ -336,6 +339,69 @@ func TestSnapshotsOfHostsAreBounded(t *testing.T) {
 		if folder := volume.EmptyDir; folder != nil && (folder.SizeLimit == nil || folder.SizeLimit.String() != "30Gi") {
 			t.Errorf("volume %s may grow without a limit", volume.Name)
 		}
+	}
+}
+
+// The controller of hosts has an image of its own, of the same release as the controller's,
+// wherever values say that images are. Values that would mix two releases are refused.
+func TestImageOfHosts(t *testing.T) {
+	const first, second = "sha256:1111111111111111111111111111111111111111111111111111111111111111", "sha256:2222222222222222222222222222222222222222222222222222222222222222"
+	const other = "sha256:3333333333333333333333333333333333333333333333333333333333333333"
+	tree, err := stratachart.Load(stratachart.Release{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	released, err := stratachart.Load(stratachart.Release{Version: "1.2.3", Image: "registry.example/strata@" + first, HostsImage: "registry.example/strata-hosts@" + second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const alone, mixed = "image.digest names the image of the controller alone", "image names another image than this release's"
+	for _, tc := range []struct {
+		reason       string
+		chart        *chartv2.Chart
+		values, want string
+	}{
+		{"a release names both", released, `{}`, "registry.example/strata-hosts@" + second},
+		{"copies of both keep their digests", released, `{image: {repository: mirror/strata}}`, "mirror/strata-hosts@" + second},
+		{"a copy may lie elsewhere", released, `{hosts: {image: {repository: mirror/hosts}}}`, "mirror/hosts@" + second},
+		{"a tag is not used beside a digest, as it is with the other image", released, `{image: {tag: v1}, hosts: {image: {tag: v2}}}`, "registry.example/strata-hosts@" + second},
+		{"both are named", released, `{image: {digest: "` + other + `"}, hosts: {image: {digest: "` + other + `"}}}`, "registry.example/strata-hosts@" + other},
+		{"both are named, the other one by a tag", released, `{image: {digest: "` + other + `"}, hosts: {image: {digest: "", tag: v2}}}`, "registry.example/strata-hosts:v2"},
+		{"a tag is that of both", released, `{image: {digest: "", tag: v1}, hosts: {image: {digest: ""}}}`, "registry.example/strata-hosts:v1"},
+		{"another digest, and this release's image of hosts", released, `{image: {digest: "` + other + `"}}`, mixed},
+		{"a tag, and this release's image of hosts", released, `{image: {digest: "", tag: v1}}`, mixed},
+		{"this release's digest, and no image of hosts", released, `{hosts: {image: {digest: ""}}}`, alone},
+		{"values of a chart of before, kept by --reuse-values", released, `{image: {digest: "` + other + `"}, hosts: {image: null}}`, alone},
+		{"a chart that names no digest", tree, `{image: {repository: mirror/strata}}`, "mirror/strata-hosts:" + tree.Metadata.AppVersion},
+		{"a tag", tree, `{image: {tag: v1}}`, "strata-project/strata-hosts:v1"},
+		{"a tag of its own", tree, `{image: {tag: v1}, hosts: {image: {tag: v2}}}`, "strata-project/strata-hosts:v2"},
+		{"a digest", tree, `{image: {digest: "` + other + `"}}`, alone},
+		{"two digests", tree, `{image: {digest: "` + first + `"}, hosts: {image: {digest: "` + second + `"}}}`, "strata-project/strata-hosts@" + second},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			files, err := renderOf(t, tc.chart, `{hosts: {enabled: true}}`, tc.values)
+			if err != nil {
+				if !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("it is refused with %v, want %s", err, tc.want)
+				}
+				return
+			}
+			pod := index(decode(t, "hosts.yaml", files["strata/templates/hosts.yaml"]))["Deployment strata-hosts"].(*appsv1.Deployment).Spec.Template.Spec
+			if got := pod.Containers[0].Image; got != tc.want {
+				t.Errorf("the image is %s, want %s", got, tc.want)
+			}
+			if command := pod.Containers[0].Command; command != nil {
+				t.Errorf("the image's own program is not run, but %q", command)
+			}
+		})
+	}
+	// Without hosts nothing is asked of their image.
+	if _, err := renderOf(t, released, `{image: {digest: "`+other+`"}}`); err != nil {
+		t.Error(err)
+	}
+	pod := index(render(t, `{hosts: {enabled: true}, image: {pullPolicy: Always}, imagePullSecrets: [{name: pull}]}`))["Deployment strata-hosts"].(*appsv1.Deployment).Spec.Template.Spec
+	if pod.Containers[0].ImagePullPolicy != corev1.PullAlways || !slices.Equal(pod.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "pull"}}) {
+		t.Errorf("it is pulled %s with %v", pod.Containers[0].ImagePullPolicy, pod.ImagePullSecrets)
 	}
 }
 

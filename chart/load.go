@@ -19,8 +19,9 @@ import (
 type Release struct {
 	// Version is that of chart and controller, such as 0.2.0.
 	Version string
-	// Image is that of the controller, with its digest: HOST/PATH@sha256:HEX.
-	Image string
+	// Image is that of the controller, with its digest: HOST/PATH@sha256:HEX. HostsImage is
+	// that of the controller of hosts: HOST/PATH-hosts@sha256:HEX. A chart has both or none.
+	Image, HostsImage string
 	// Time is that of the files of the chart.
 	Time time.Time
 }
@@ -31,9 +32,14 @@ const UnreleasedRepository = "strata-project/strata"
 
 // The lines of values.yaml that a release changes.
 const (
-	unreleasedRepository = "  repository: " + UnreleasedRepository + "\n"
-	unreleasedDigest     = "  digest: \"\"\n"
+	unreleasedRepository  = "\n  repository: " + UnreleasedRepository + "\n"
+	unreleasedDigest      = "\n  digest: \"\"\n"
+	unreleasedHostsDigest = "\n    digest: \"\"\n"
 )
+
+// imagesAnnotation lists the images of a chart, as Artifact Hub reads it. The chart itself
+// finds there whether values name the images of one release.
+const imagesAnnotation = "artifacthub.io/images"
 
 // Load returns the chart of a release.
 func Load(release Release) (*chartv2.Chart, error) {
@@ -44,7 +50,7 @@ func Load(release Release) (*chartv2.Chart, error) {
 		}
 		data, err := Files.ReadFile(name)
 		if err == nil && name == "values.yaml" && release.Image != "" {
-			data, err = released(data, release.Image)
+			data, err = released(data, release)
 		}
 		files = append(files, &archive.BufferedFile{Name: name, Data: data, ModTime: release.Time})
 		return err
@@ -59,18 +65,28 @@ func Load(release Release) (*chartv2.Chart, error) {
 	if release.Version != "" {
 		loaded.Metadata.Version, loaded.Metadata.AppVersion = release.Version, release.Version
 	}
+	if release.Image != "" {
+		loaded.Metadata.Annotations[imagesAnnotation] = "- name: strata\n  image: " + release.Image + "\n- name: strata-hosts\n  image: " + release.HostsImage + "\n"
+	}
 	return loaded, nil
 }
 
-// released returns values.yaml with the image of a release, and with all its comments.
-func released(values []byte, image string) ([]byte, error) {
-	repository, digest, found := strings.Cut(image, "@")
+// released returns values.yaml with the images of a release, and with all its comments.
+func released(values []byte, release Release) ([]byte, error) {
+	repository, digest, found := strings.Cut(release.Image, "@")
 	if !found {
-		return nil, fmt.Errorf("the image %s has no digest", image)
+		return nil, fmt.Errorf("the image %s has no digest", release.Image)
+	}
+	// The templates take the repository from the controller's, so that people name one where
+	// they keep copies of the images.
+	hostsDigest, beside := strings.CutPrefix(release.HostsImage, repository+"-hosts@")
+	if !beside {
+		return nil, fmt.Errorf("the image %q of the controller of hosts is not %s-hosts with a digest", release.HostsImage, repository)
 	}
 	for from, to := range map[string]string{
-		unreleasedRepository: "  repository: " + repository + "\n",
-		unreleasedDigest:     "  digest: " + digest + "\n",
+		unreleasedRepository:  "\n  repository: " + repository + "\n",
+		unreleasedDigest:      "\n  digest: " + digest + "\n",
+		unreleasedHostsDigest: "\n    digest: " + hostsDigest + "\n",
 	} {
 		if bytes.Count(values, []byte(from)) != 1 {
 			return nil, fmt.Errorf("values.yaml has the line %q not once", strings.TrimSpace(from))

@@ -15,6 +15,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -48,8 +49,18 @@ func renderChart(t *testing.T, values string) (map[string]string, error) {
 	if err != nil {
 		t.Fatalf("cannot load the chart: %v", err)
 	}
+	return renderOf(t, chart, values)
+}
+
+// renderOf renders a chart with values, of which the last ones win.
+func renderOf(t *testing.T, chart *chartv2.Chart, values ...string) (map[string]string, error) {
+	t.Helper()
+	given := map[string]any{}
+	for _, each := range values {
+		given = loader.MergeMaps(given, parse(t, each))
+	}
 	options := common.ReleaseOptions{Name: releaseName, Namespace: releaseNamespace, IsInstall: true, Revision: 1}
-	all, err := util.ToRenderValues(chart, parse(t, values), options, nil)
+	all, err := util.ToRenderValues(chart, given, options, nil)
 	if err != nil {
 		return nil, err
 	}

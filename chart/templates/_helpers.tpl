@@ -49,6 +49,26 @@ app.kubernetes.io/part-of: strata
 {{- end -}}
 {{- end -}}
 
+{{/* The image of what keeps HostClusters. Values that name one of the two images by a digest
+say which the other one is: two programs of different releases are not what anybody asks for.
+The chart of a release lists its own images in an annotation. */}}
+{{- define "strata.hostsImage" -}}
+{{- $image := .Values.image -}}
+{{- $own := dig "image" (dict "repository" "" "tag" "" "digest" "") .Values.hosts -}}
+{{- $released := index .Chart.Annotations "artifacthub.io/images" | default "" -}}
+{{- $repository := default (printf "%s-hosts" $image.repository) $own.repository -}}
+{{- if $own.digest -}}
+{{- if and (contains $own.digest $released) (not (and $image.digest (contains $image.digest $released))) -}}
+{{- fail "image names another image than this release's, and hosts.image the one of this release: let hosts.image name the one that belongs to it, by hosts.image.digest, or by hosts.image.tag with an empty digest" -}}
+{{- end -}}
+{{- printf "%s@%s" $repository $own.digest -}}
+{{- else if and $image.digest (not $own.tag) -}}
+{{- fail "image.digest names the image of the controller alone: name that of the controller of hosts with hosts.image.digest or hosts.image.tag" -}}
+{{- else -}}
+{{- printf "%s:%s" $repository (coalesce $own.tag $image.tag .Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The service account as the subject of a binding. */}}
 {{- define "strata.subjects" -}}
 subjects:

@@ -28,9 +28,9 @@ import (
 var (
 	// version is that of the plug-in.
 	version = "dev"
-	// image is that of the controller of the same release, as HOST/PATH@sha256:HEX; empty
-	// where the plug-in was built by hand.
-	image string
+	// image is that of the controller of the same release, as HOST/PATH@sha256:HEX, and
+	// hostsImage that of the controller of hosts; empty where the plug-in was built by hand.
+	image, hostsImage string
 	// registry is where the charts of other releases are, as oci://HOST/PATH; may be empty.
 	registry string
 )
@@ -96,7 +96,7 @@ something differs, is blocked or has failed.`,
 	root.AddCommand(canUpgradeCommands(t)...)
 	root.AddCommand(imports.Commands(t.Console)...)
 	root.AddCommand(lintCommands(t)...)
-	build := setup.Build{Version: version, Image: image, Registry: registry}
+	build := setup.Build{Version: version, Image: image, HostsImage: hostsImage, Registry: registry}
 	root.AddCommand(newGraph(t), fromhosts.Commands(t.Console, build))
 	root.AddCommand(setup.Commands(t.Console, build)...)
 	t.addHelp(root)

@@ -104,13 +104,13 @@ func programName(p platform) string {
 	return "kubectl-strata"
 }
 
-// plugins makes the plug-in for every platform. It knows its version, the image, and the
+// plugins makes the plug-in for every platform. It knows its version, the images, and the
 // registry that has the charts of other versions.
 func (r *release) plugins(ctx context.Context) error {
 	if r.ociOnly {
 		return nil
 	}
-	variables := map[string]string{"version": r.version, "image": r.made.Image}
+	variables := map[string]string{"version": r.version, "image": r.made.Image, "hostsImage": r.made.HostsImage}
 	if r.registry != "" {
 		variables["registry"] = "oci://" + r.chartRepository()
 	}

@@ -46,10 +46,10 @@ func readProgram(name, path string) (program, error) {
 	return program{name, content, info}, nil
 }
 
-// bill writes the bill of materials of programs, in SPDX 2.3: the modules that the linker
-// has put into them, as they themselves say.
-func (r *release) bill(name string, programs ...program) error {
-	data, err := json.MarshalIndent(r.document(name, programs...), "", "  ")
+// bill writes the bill of materials of a program, in SPDX 2.3: the modules that the linker
+// has put into it, as it says itself.
+func (r *release) bill(name string, of program) error {
+	data, err := json.MarshalIndent(r.document(name, of), "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot write the bill of %s: %w", name, err)
 	}
@@ -59,50 +59,38 @@ func (r *release) bill(name string, programs ...program) error {
 // billOf is the file of the bill of a program.
 func billOf(name string) string { return "sbom/" + name + ".spdx.json" }
 
-func (r *release) document(name string, programs ...program) *v2_3.Document {
+func (r *release) document(name string, of program) *v2_3.Document {
+	sum := sha256.Sum256(of.content)
+	checksum := hex.EncodeToString(sum[:])
 	document := &v2_3.Document{
 		SPDXVersion: v2_3.Version, DataLicense: v2_3.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: name,
+		DocumentNamespace: source + "/sbom/" + name + "/" + checksum,
 		CreationInfo: &v2_3.CreationInfo{
 			Creators: []spdx.Creator{{CreatorType: "Organization", Creator: "The Strata Authors"}}, Created: r.time.Format("2006-01-02T15:04:05Z"),
 		},
 	}
-	all := sha256.New()
-	known := map[spdx.ElementID]bool{}
-	for _, each := range programs {
-		all.Write(each.content)
-		r.describe(document, each, known)
-	}
-	document.DocumentNamespace = source + "/sbom/" + name + "/" + hex.EncodeToString(all.Sum(nil))
-	return document
-}
-
-// describe adds a program to a document, and the modules that are not known there yet.
-func (r *release) describe(document *v2_3.Document, each program, known map[spdx.ElementID]bool) {
-	sum := sha256.Sum256(each.content)
-	own := spdx.ElementID("Package-program-" + unsafeInID.ReplaceAllString(each.name, "-"))
+	own := spdx.ElementID("Package-program-" + unsafeInID.ReplaceAllString(of.name, "-"))
 	document.Packages = append(document.Packages, &v2_3.Package{
-		PackageName: each.name, PackageSPDXIdentifier: own, PackageVersion: r.version, PackageDownloadLocation: source,
-		PackageChecksums: []spdx.Checksum{{Algorithm: spdx.SHA256, Value: hex.EncodeToString(sum[:])}}, PrimaryPackagePurpose: "APPLICATION",
+		PackageName: of.name, PackageSPDXIdentifier: own, PackageVersion: r.version, PackageDownloadLocation: source,
+		PackageChecksums: []spdx.Checksum{{Algorithm: spdx.SHA256, Value: checksum}}, PrimaryPackagePurpose: "APPLICATION",
 		PackageLicenseConcluded: "Apache-2.0", PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: "Copyright The Strata Authors.",
-		PackageExternalReferences: reference(each.info.Main.Path, r.version),
+		PackageExternalReferences: reference(of.info.Main.Path, r.version),
 	})
 	document.Relationships = append(document.Relationships, related("DOCUMENT", "DESCRIBES", own))
-	parts := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(each.info.GoVersion, "go")}}, each.info.Deps...)
+	parts := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(of.info.GoVersion, "go")}}, of.info.Deps...)
 	for _, part := range parts {
 		if part.Replace != nil {
 			part = part.Replace
 		}
 		id := spdx.ElementID("Package-" + unsafeInID.ReplaceAllString(part.Path+"-"+part.Version, "-"))
-		if !known[id] {
-			known[id] = true
-			document.Packages = append(document.Packages, &v2_3.Package{
-				PackageName: part.Path, PackageSPDXIdentifier: id, PackageVersion: part.Version, PackageDownloadLocation: nothingSaid,
-				PackageLicenseConcluded: nothingSaid, PackageLicenseDeclared: nothingSaid, PackageCopyrightText: nothingSaid,
-				PackageExternalReferences: reference(part.Path, part.Version),
-			})
-		}
+		document.Packages = append(document.Packages, &v2_3.Package{
+			PackageName: part.Path, PackageSPDXIdentifier: id, PackageVersion: part.Version, PackageDownloadLocation: nothingSaid,
+			PackageLicenseConcluded: nothingSaid, PackageLicenseDeclared: nothingSaid, PackageCopyrightText: nothingSaid,
+			PackageExternalReferences: reference(part.Path, part.Version),
+		})
 		document.Relationships = append(document.Relationships, related(own, "DEPENDS_ON", id))
 	}
+	return document
 }
 
 // unsafeInID is what identifiers of SPDX cannot have.
@@ -117,21 +105,19 @@ func reference(path, version string) []*v2_3.PackageExternalReference {
 	return []*v2_3.PackageExternalReference{{Category: "PACKAGE-MANAGER", RefType: "purl", Locator: "pkg:golang/" + path + "@" + version}}
 }
 
-// licences returns Strata's licence and a notice with the licences of all modules in
-// programs. A module without one is an error: nobody may pass that on.
-func (r *release) licences(ctx context.Context, programs ...program) ([]entry, error) {
+// licences returns Strata's licence and a notice with the licences of all modules in a
+// program. A module without one is an error: nobody may pass that on.
+func (r *release) licences(ctx context.Context, of program) ([]entry, error) {
 	own, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the licence: %w", err)
 	}
 	modules := map[string]string{} // their versions, by their paths
-	for _, each := range programs {
-		for _, module := range each.info.Deps {
-			if module.Replace != nil {
-				module = module.Replace
-			}
-			modules[module.Path] = module.Version
+	for _, module := range of.info.Deps {
+		if module.Replace != nil {
+			module = module.Replace
 		}
+		modules[module.Path] = module.Version
 	}
 	if r.modules == nil {
 		if r.modules, err = r.folders(ctx); err != nil {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/pem"
 	"fmt"
@@ -25,7 +26,7 @@ import (
 const (
 	title  = "Strata"
 	source = "https://github.com/strata-project/strata"
-	// user is who the controller is in its image: a number, so that runAsNonRoot can be
+	// user is who a controller is in its image: a number, so that runAsNonRoot can be
 	// checked without a list of users.
 	user = "65532:65532"
 )
@@ -33,16 +34,38 @@ const (
 // unnamed stands for a registry where none is named: it is what the chart in git has.
 const unnamed = "strata-project"
 
-func (r *release) repository() string {
-	if r.registry == "" {
-		return unnamed + "/strata"
-	}
-	return r.registry + "/strata"
+// imaged is a program that has an image of its own.
+type imaged struct {
+	// name is that of the program, of its image, and of its bills.
+	name string
+	// source is its package, and folder that of the image's layout.
+	source, folder string
+	// made is where the address of the image is kept.
+	made func(*outcome) *string
 }
 
-// image makes the image of the controllers: nothing but the programs, the certificates of
-// Mozilla's authorities, and the licences.
-func (r *release) image(ctx context.Context) error {
+// allImaged are the programs with images. Each has one of its own: what decrypts the directories
+// of layers lies beside no keys of hosts, and a cluster without hosts pulls nothing for them.
+var allImaged = []imaged{
+	{"strata", ".", "image", func(o *outcome) *string { return &o.Image }},
+	{"strata-hosts", "./cmd/strata-hosts", "image-hosts", func(o *outcome) *string { return &o.HostsImage }},
+}
+
+func (r *release) repository(name string) string { return cmp.Or(r.registry, unnamed) + "/" + name }
+
+// images makes the images of the controllers.
+func (r *release) images(ctx context.Context) error {
+	for _, each := range allImaged {
+		if err := r.image(ctx, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// image makes an image: nothing but the program, the certificates of Mozilla's authorities,
+// and the licences.
+func (r *release) image(ctx context.Context, of imaged) error {
 	index := v1.ImageIndex(empty.Index)
 	index = mutate.IndexMediaType(index, types.OCIImageIndex)
 	work, err := os.MkdirTemp("", "strata-release-")
@@ -51,27 +74,23 @@ func (r *release) image(ctx context.Context) error {
 	}
 	defer os.RemoveAll(work)
 	for _, p := range imagePlatforms(r.wanted) {
-		var programs []program
-		for _, each := range []struct{ name, source string }{{"strata", "."}, {"strata-hosts", "./cmd/strata-hosts"}} {
-			path := filepath.Join(work, each.name+"-"+p.arch)
-			if err := r.build(ctx, each.source, path, p, map[string]string{"version": r.version}); err != nil {
-				return err
-			}
-			built, err := readProgram(each.name, path)
-			if err != nil {
-				return err
-			}
-			programs = append(programs, built)
+		path := filepath.Join(work, of.name+"-"+p.arch)
+		if err := r.build(ctx, of.source, path, p, map[string]string{"version": r.version}); err != nil {
+			return err
 		}
-		image, err := r.imageOf(ctx, programs, p)
+		built, err := readProgram(of.name, path)
 		if err != nil {
-			return fmt.Errorf("cannot make the image for %s: %w", p, err)
+			return err
+		}
+		image, err := r.imageOf(ctx, built, p)
+		if err != nil {
+			return fmt.Errorf("cannot make the image of %s for %s: %w", of.name, p, err)
 		}
 		digest, err := image.Digest()
 		if err != nil {
-			return fmt.Errorf("cannot make the image for %s: %w", p, err)
+			return fmt.Errorf("cannot make the image of %s for %s: %w", of.name, p, err)
 		}
-		r.bills[r.repository()+"@"+digest.String()] = billOf(r.programOf(p))
+		r.bills = append(r.bills, billed{of, r.repository(of.name) + "@" + digest.String(), billOf(r.billName(of.name, p))})
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
 			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
 		})
@@ -79,22 +98,22 @@ func (r *release) image(ctx context.Context) error {
 	index = mutate.Annotations(index, r.labels()).(v1.ImageIndex)
 	digest, err := index.Digest()
 	if err != nil {
-		return fmt.Errorf("cannot make the image: %w", err)
+		return fmt.Errorf("cannot make the image of %s: %w", of.name, err)
 	}
-	target, err := layout.Write(r.path("image"), empty.Index)
+	target, err := layout.Write(r.path(of.folder), empty.Index)
 	if err == nil {
 		err = target.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.number}))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot write the image: %w", err)
+		return fmt.Errorf("cannot write the image of %s: %w", of.name, err)
 	}
-	r.made.Image = r.repository() + "@" + digest.String()
+	*of.made(&r.made) = r.repository(of.name) + "@" + digest.String()
 	return nil
 }
 
-// programOf names the controllers for a platform.
-func (r *release) programOf(p platform) string {
-	return fmt.Sprintf("strata_%s_%s_%s", r.number, p.os, p.arch)
+// billName names the bill of a program for a platform.
+func (r *release) billName(program string, p platform) string {
+	return fmt.Sprintf("%s_%s_%s_%s", program, r.number, p.os, p.arch)
 }
 
 // labels are what an image says of itself, to people and to scanners.
@@ -108,26 +127,22 @@ func (r *release) labels() map[string]string {
 	}
 }
 
-func (r *release) imageOf(ctx context.Context, programs []program, p platform) (v1.Image, error) {
-	if err := r.bill(r.programOf(p), programs...); err != nil {
+func (r *release) imageOf(ctx context.Context, built program, p platform) (v1.Image, error) {
+	if err := r.bill(r.billName(built.name, p), built); err != nil {
 		return nil, err
 	}
-	licences, err := r.licences(ctx, programs...)
+	licences, err := r.licences(ctx, built)
 	if err != nil {
 		return nil, err
 	}
-	type part struct {
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	for _, part := range []struct {
 		what    string
 		entries []entry
-	}
-	parts := []part{
+	}{
 		{"certificates, users and licences", slices.Concat(base(), []entry{{"licenses/", 0o755, nil}}, within("licenses/", licences))},
-	}
-	for _, each := range programs {
-		parts = append(parts, part{each.name, []entry{{each.name, 0o755, each.content}}})
-	}
-	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	for _, part := range parts {
+		{built.name, []entry{{built.name, 0o755, built.content}}},
+	} {
 		layer, err := r.layer(part.entries)
 		if err != nil {
 			return nil, err
@@ -143,7 +158,7 @@ func (r *release) imageOf(ctx context.Context, programs []program, p platform) (
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = p.os, p.arch, v1.Time{Time: r.time}
-	config.Config = v1.Config{User: user, Entrypoint: []string{"/strata"}, WorkingDir: "/", Labels: r.labels()}
+	config.Config = v1.Config{User: user, Entrypoint: []string{"/" + built.name}, WorkingDir: "/", Labels: r.labels()}
 	return mutate.ConfigFile(image, config)
 }
 

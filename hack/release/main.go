@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release makes what a release of Strata consists of, from the tree that it is
-// started in: an image for two architectures and the chart as OCI layouts, the plug-in
-// as archives for six platforms with a manifest for krew, bills of materials,
-// provenance and checksums. With --push it puts image and chart into a registry, and
-// with --key it signs all of it with cosign. No container engine is needed.
+// started in: the images of both controllers for two architectures and the chart as OCI
+// layouts, the plug-in as archives for six platforms with a manifest for krew, bills of
+// materials, provenance and checksums. With --push it puts images and chart into a registry,
+// and with --key it signs all of it with cosign. No container engine is needed.
 //
 // The same commit gives the same bytes, whatever the folder, the user and the clock,
 // as long as the version of Go is the same; signatures alone differ.
@@ -47,25 +47,35 @@ type release struct {
 	root   string
 	wanted []platform
 	made   outcome
-	// bills are the bills of materials of images, as files, by the images' addresses.
-	bills map[string]string
+	bills  []billed
 	// modules are the folders of modules on this machine, by their paths; nil until one is
 	// asked for.
 	modules map[string]string
+}
+
+// billed is an image for one platform, with the file of its bill of materials.
+type billed struct {
+	of            imaged
+	address, file string
 }
 
 // outcome is what has been made, for people and for other programs.
 type outcome struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
-	// Image and Chart are addresses with digests; without a registry they have no host.
-	Image string `json:"image"`
-	Chart string `json:"chart"`
+	// Image is that of the controller, HostsImage that of the controller of hosts. They and
+	// Chart are addresses with digests; without a registry they have no host.
+	Image      string `json:"image"`
+	HostsImage string `json:"hostsImage"`
+	Chart      string `json:"chart"`
 	// Files are the files that checksums.txt lists.
 	Files []string `json:"files"`
-	// Pushed tells whether Image and Chart are in the registry.
+	// Pushed tells whether images and chart are in the registry.
 	Pushed bool `json:"pushed"`
 }
+
+// addresses are those of all that goes into a registry.
+func (o *outcome) addresses() []string { return []string{o.Image, o.HostsImage, o.Chart} }
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -93,10 +103,10 @@ func parse(args []string) (settings, error) {
 	flags := pflag.NewFlagSet("release", pflag.ContinueOnError)
 	flags.StringVar(&s.version, "version", "", "the version, such as v0.2.0")
 	flags.StringVar(&s.out, "out", "dist", "the folder that is made; what is in it goes first")
-	flags.StringVar(&s.registry, "registry", "", "where image and chart belong, as HOST/PATH: HOST/PATH/strata and HOST/PATH/charts/strata")
-	flags.StringSliceVar(&s.platforms, "platforms", allPlatforms, "platforms of the plug-in; those of Linux are those of the image")
-	flags.BoolVar(&s.ociOnly, "oci-only", false, "make image and chart alone")
-	flags.BoolVar(&s.push, "push", false, "push image and chart to the registry")
+	flags.StringVar(&s.registry, "registry", "", "where images and chart belong, as HOST/PATH: HOST/PATH/strata, .../strata-hosts and .../charts/strata")
+	flags.StringSliceVar(&s.platforms, "platforms", allPlatforms, "platforms of the plug-in; those of Linux are those of the images")
+	flags.BoolVar(&s.ociOnly, "oci-only", false, "make images and chart alone")
+	flags.BoolVar(&s.push, "push", false, "push images and chart to the registry")
 	flags.BoolVar(&s.dirty, "allow-dirty", false, "take a tree with changes that are not committed; what is made cannot be made again")
 	flags.StringVar(&s.key, "key", "", "sign with this private key of cosign; its password is in COSIGN_PASSWORD")
 	flags.StringVar(&s.cosign, "cosign", "cosign", "the program that signs")
@@ -118,7 +128,7 @@ func newRelease(ctx context.Context, s settings) (*release, error) {
 	if err != nil || !strings.HasPrefix(s.version, "v") || parsed.Metadata() != "" {
 		return nil, fmt.Errorf("--version is %q: it must be like v0.2.0 or v0.2.0-rc.1, without build metadata, which no tag of an image can have", s.version)
 	}
-	r := &release{settings: s, number: parsed.String(), bills: map[string]string{}}
+	r := &release{settings: s, number: parsed.String()}
 	for _, text := range s.platforms {
 		p, err := parsePlatform(text)
 		if err != nil {
@@ -164,7 +174,7 @@ func git(ctx context.Context, args ...string) (string, error) {
 }
 
 // make makes everything, in the order in which one needs the other: the chart names the
-// digest of the image, and the plug-in holds the chart.
+// digests of the images, and the plug-in holds the chart.
 func (r *release) make(ctx context.Context) error {
 	if err := os.RemoveAll(r.out); err != nil {
 		return fmt.Errorf("cannot empty the folder: %w", err)
@@ -172,7 +182,7 @@ func (r *release) make(ctx context.Context) error {
 	if err := os.MkdirAll(r.path("sbom"), 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder: %w", err)
 	}
-	steps := []func(context.Context) error{r.image, r.chart, r.plugins, r.krew, r.provenance, r.checksums, r.publish, r.sign, r.tell}
+	steps := []func(context.Context) error{r.images, r.chart, r.plugins, r.krew, r.provenance, r.checksums, r.publish, r.sign, r.tell}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err

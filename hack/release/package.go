@@ -35,10 +35,10 @@ func (r *release) chartRepository() string {
 	return r.registry + "/charts/strata"
 }
 
-// chart packs the chart of this version, whose image is the one that was just made, by
-// its digest.
+// chart packs the chart of this version, whose images are those that were just made, by
+// their digests.
 func (r *release) chart(context.Context) error {
-	loaded, err := chart.Load(chart.Release{Version: r.number, Image: r.made.Image, Time: r.time})
+	loaded, err := chart.Load(chart.Release{Version: r.number, Image: r.made.Image, HostsImage: r.made.HostsImage, Time: r.time})
 	if err != nil {
 		return err
 	}

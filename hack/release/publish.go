@@ -65,7 +65,7 @@ func (r *release) provenance(context.Context) error {
 		}
 		s.Subject = append(s.Subject, subject{file, map[string]string{"sha256": sum}})
 	}
-	for _, address := range []string{r.made.Image, r.made.Chart} {
+	for _, address := range r.made.addresses() {
 		repository, digest, _ := strings.Cut(address, "@sha256:")
 		s.Subject = append(s.Subject, subject{repository, map[string]string{"sha256": digest}})
 	}
@@ -83,44 +83,31 @@ func (r *release) provenance(context.Context) error {
 	return r.keep("provenance.intoto.json", append(whole, '\n'))
 }
 
-// publish pushes image and chart. What a registry has already is not sent again.
+// publish pushes images and chart. What a registry has already is not sent again.
 func (r *release) publish(ctx context.Context) error {
 	if !r.push {
 		return nil
 	}
 	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
-	image, err := layout.ImageIndexFromPath(r.path("image"))
-	if err != nil {
-		return fmt.Errorf("cannot read the image: %w", err)
-	}
-	digest, err := digestOf(r.made.Image)
-	if err != nil {
-		return err
-	}
-	index, err := image.ImageIndex(digest)
-	if err != nil {
-		return fmt.Errorf("cannot read the image: %w", err)
-	}
-	tag, err := name.NewTag(r.repository() + ":" + r.number)
-	if err != nil {
-		return fmt.Errorf("cannot push to %s: %w", r.repository(), err)
-	}
-	r.say("pushing %s", tag)
-	if err := remote.WriteIndex(tag, index, options...); err != nil {
-		return fmt.Errorf("cannot push the image: %w", err)
+	for _, each := range allImaged {
+		if err := r.publishImage(each, options); err != nil {
+			return err
+		}
 	}
 	charts, err := layout.ImageIndexFromPath(r.path("chart"))
 	if err != nil {
 		return fmt.Errorf("cannot read the chart: %w", err)
 	}
-	if digest, err = digestOf(r.made.Chart); err != nil {
+	digest, err := digestOf(r.made.Chart)
+	if err != nil {
 		return err
 	}
 	chart, err := charts.Image(digest)
 	if err != nil {
 		return fmt.Errorf("cannot read the chart: %w", err)
 	}
-	if tag, err = name.NewTag(r.chartRepository() + ":" + r.number); err != nil {
+	tag, err := name.NewTag(r.chartRepository() + ":" + r.number)
+	if err != nil {
 		return fmt.Errorf("cannot push to %s: %w", r.chartRepository(), err)
 	}
 	r.say("pushing %s", tag)
@@ -128,6 +115,31 @@ func (r *release) publish(ctx context.Context) error {
 		return fmt.Errorf("cannot push the chart: %w", err)
 	}
 	r.made.Pushed = true
+	return nil
+}
+
+func (r *release) publishImage(of imaged, options []remote.Option) error {
+	image, err := layout.ImageIndexFromPath(r.path(of.folder))
+	if err != nil {
+		return fmt.Errorf("cannot read the image of %s: %w", of.name, err)
+	}
+	digest, err := digestOf(*of.made(&r.made))
+	if err != nil {
+		return err
+	}
+	index, err := image.ImageIndex(digest)
+	if err != nil {
+		return fmt.Errorf("cannot read the image of %s: %w", of.name, err)
+	}
+	repository := r.repository(of.name)
+	tag, err := name.NewTag(repository + ":" + r.number)
+	if err != nil {
+		return fmt.Errorf("cannot push to %s: %w", repository, err)
+	}
+	r.say("pushing %s", tag)
+	if err := remote.WriteIndex(tag, index, options...); err != nil {
+		return fmt.Errorf("cannot push the image of %s: %w", of.name, err)
+	}
 	return nil
 }
 
@@ -140,7 +152,7 @@ func digestOf(address string) (v1.Hash, error) {
 	return hash, nil
 }
 
-// sign signs the checksums and, where they were pushed, image and chart, with what they
+// sign signs the checksums and, where they were pushed, images and chart, with what they
 // are made of. Signatures are in the form of today's cosign, and in the earlier one,
 // which is what the versions of Flux look for that are in use.
 func (r *release) sign(ctx context.Context) error {
@@ -157,14 +169,15 @@ func (r *release) sign(ctx context.Context) error {
 		of   string
 	}
 	provenance := []string{"attest", "--type", "slsaprovenance1", "--predicate", r.path(predicateFile)}
-	calls := []call{{provenance, r.made.Image}, {provenance, r.made.Chart}}
-	for _, address := range []string{r.made.Image, r.made.Chart} {
-		calls = append(calls, call{[]string{"sign", "--recursive"}, address}, call{[]string{"sign", "--recursive", "--new-bundle-format=false"}, address})
+	var calls []call
+	for _, address := range r.made.addresses() {
+		calls = append(calls, call{provenance, address},
+			call{[]string{"sign", "--recursive"}, address}, call{[]string{"sign", "--recursive", "--new-bundle-format=false"}, address})
 	}
 	// The bill of each platform belongs to its image, and all of them to the index.
-	for address, bill := range r.bills {
-		attest := []string{"attest", "--type", "spdxjson", "--predicate", r.path(bill)}
-		calls = append(calls, call{attest, address}, call{attest, r.made.Image})
+	for _, bill := range r.bills {
+		attest := []string{"attest", "--type", "spdxjson", "--predicate", r.path(bill.file)}
+		calls = append(calls, call{attest, bill.address}, call{attest, *bill.of.made(&r.made)})
 	}
 	for _, c := range calls {
 		if err := r.signer(ctx, slices.Concat(c.args, without, []string{c.of})...); err != nil {
@@ -194,6 +207,10 @@ func (r *release) tell(context.Context) error {
 	if err := os.WriteFile(r.path("release.json"), append(data, '\n'), 0o644); err != nil {
 		return fmt.Errorf("cannot write what was made: %w", err)
 	}
-	fmt.Printf("version  %s, of commit %s\nfolder   %s\nimage    %s\nchart    %s\n", r.version, r.commit, r.out, r.made.Image, r.made.Chart)
+	fmt.Printf("version  %s, of commit %s\nfolder   %s\n", r.version, r.commit, r.out)
+	for _, each := range allImaged {
+		fmt.Printf("image    %s\n", *each.made(&r.made))
+	}
+	fmt.Printf("chart    %s\n", r.made.Chart)
 	return nil
 }

@@ -146,11 +146,12 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// The chart of a release names its image by the digest, keeps its comments, and is the
+// The chart of a release names its images by their digests, keeps its comments, and is the
 // chart of the tree otherwise.
 func TestReleasedChart(t *testing.T) {
 	const image = "registry.example/strata-project/strata@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	loaded, err := chart.Load(chart.Release{Version: "1.2.3", Image: image})
+	const hosts = "registry.example/strata-project/strata-hosts@sha256:abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789"
+	loaded, err := chart.Load(chart.Release{Version: "1.2.3", Image: image, HostsImage: hosts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +162,13 @@ func TestReleasedChart(t *testing.T) {
 	values := loaded.Values["image"].(map[string]any)
 	if values["repository"].(string)+"@"+values["digest"].(string) != image || loaded.Metadata.AppVersion != "1.2.3" || loaded.Metadata.Version != "1.2.3" {
 		t.Errorf("%v of %s", values, loaded.Metadata.Version)
+	}
+	of := loaded.Values["hosts"].(map[string]any)["image"].(map[string]any)
+	if of["repository"] != "" || "registry.example/strata-project/strata-hosts@"+of["digest"].(string) != hosts {
+		t.Errorf("the image of the controller of hosts is %v", of)
+	}
+	if listed := loaded.Metadata.Annotations["artifacthub.io/images"]; !strings.Contains(listed, "image: "+image+"\n") || !strings.Contains(listed, "image: "+hosts+"\n") {
+		t.Errorf("the images are listed as %q", listed)
 	}
 	for i, file := range own.Raw {
 		was, is := string(file.Data), string(loaded.Raw[i].Data)
@@ -174,7 +182,16 @@ func TestReleasedChart(t *testing.T) {
 			t.Errorf("%s differs", file.Name)
 		}
 	}
-	if _, err := chart.Load(chart.Release{Image: "registry.example/strata:1.2.3"}); err == nil || !strings.Contains(err.Error(), "has no digest") {
-		t.Error(err)
+	for reason, c := range map[string]struct {
+		release chart.Release
+		want    string
+	}{
+		"a tag":                     {chart.Release{Image: "registry.example/strata:1.2.3", HostsImage: hosts}, "has no digest"},
+		"one image of two":          {chart.Release{Image: image}, "is not registry.example/strata-project/strata-hosts with a digest"},
+		"images that lie elsewhere": {chart.Release{Image: image, HostsImage: strings.Replace(hosts, "strata-project", "other", 1)}, "is not registry.example/strata-project/strata-hosts with a digest"},
+	} {
+		if _, err := chart.Load(c.release); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", reason, err, c.want)
+		}
 	}
 }

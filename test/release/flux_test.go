@@ -39,7 +39,8 @@ import (
 // Flux installs the chart of the release from the registry, by its digest, when the
 // signature is that of the key; the image that the chart names is fetched and unpacked,
 // and its program deploys a layer: as the user of the image, on files that cannot be
-// written, with the arguments, the variables and the account of the chart.
+// written, with the arguments, the variables and the account of the chart. The controller of
+// hosts has an image of its own, which holds that program alone.
 func TestReleaseIsInstalledByFlux(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
@@ -61,7 +62,8 @@ func TestReleaseIsInstalledByFlux(t *testing.T) {
 		},
 	}))
 	metrics, health := freePort(t), freePort(t)
-	values := fmt.Sprintf(`{"artifacts": {"hosts": ["127.0.0.1"]}, "extraArgs": ["--metrics-addr=%s", "--health-addr=%s"]}`, metrics, health)
+	values := fmt.Sprintf(`{"artifacts": {"hosts": ["127.0.0.1"]}, "extraArgs": ["--metrics-addr=%s", "--health-addr=%s"], "hosts": {"enabled": true, "namespaces": [%q]}}`,
+		metrics, health, strata.Namespace)
 	must(t, stack.client.Create(ctx, &helmv2.HelmRelease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: strata.Namespace, Name: "strata"},
 		Spec: helmv2.HelmReleaseSpec{
@@ -84,8 +86,36 @@ func TestReleaseIsInstalledByFlux(t *testing.T) {
 	if container.Image != stack.made.Image {
 		t.Fatalf("the image is %s, want %s", container.Image, stack.made.Image)
 	}
+	hosts := &appsv1.Deployment{}
+	must(t, stack.client.Get(ctx, client.ObjectKey{Namespace: strata.Namespace, Name: "strata-hosts"}, hosts))
+	if got := hosts.Spec.Template.Spec.Containers[0].Image; got != stack.made.HostsImage {
+		t.Fatalf("the image of the controller of hosts is %s, want %s", got, stack.made.HostsImage)
+	}
+	holdsOneProgram(t, stack.made.HostsImage, "strata-hosts")
+	holdsOneProgram(t, stack.made.Image, "strata")
 	runAsPod(t, deployment, health)
 	deploysALayer(t)
+}
+
+// holdsOneProgram checks what an image runs, as whom, and that it has no other program.
+func holdsOneProgram(t *testing.T, address, program string) {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "root")
+	config := unpack(t, address, root)
+	if config.User != "65532:65532" || strings.Join(config.Entrypoint, " ") != "/"+program {
+		t.Errorf("the image %s runs %v as %s", address, config.Entrypoint, config.User)
+	}
+	files, err := os.ReadDir(root)
+	must(t, err)
+	for _, file := range files {
+		if !file.IsDir() && file.Name() != program {
+			t.Errorf("the image %s holds %s", address, file.Name())
+		}
+	}
+	said, err := command(t.Context(), filepath.Join(root, program), "--version")
+	if err != nil || !strings.Contains(said, "v"+number) {
+		t.Errorf("the program of %s says %q, %v", address, said, err)
+	}
 }
 
 // has is an error as long as a condition is not True.

@@ -52,9 +52,9 @@ var stack struct {
 
 // made is what hack/release says that it has made.
 type made struct {
-	Version, Commit, Image, Chart string
-	Files                         []string
-	Pushed                        bool
+	Version, Commit, Image, HostsImage, Chart string
+	Files                                     []string
+	Pushed                                    bool
 }
 
 func TestMain(m *testing.M) {

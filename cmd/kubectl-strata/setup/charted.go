@@ -24,9 +24,9 @@ import (
 type Build struct {
 	// Version of the plug-in.
 	Version string
-	// Image of the controller of the same release, as HOST/PATH@sha256:HEX; empty where the
-	// plug-in was built by hand.
-	Image string
+	// Image of the controller of the same release, as HOST/PATH@sha256:HEX, and HostsImage of
+	// the controller of hosts; empty where the plug-in was built by hand.
+	Image, HostsImage string
 	// Registry has the charts of other releases, as oci://HOST/PATH; may be empty.
 	Registry string
 }
@@ -38,9 +38,9 @@ type setup struct {
 }
 
 // chart returns the chart that the plug-in holds, in its own version. The plug-in of a
-// release has the image of that release in it.
+// release has the images of that release in it.
 func (b Build) chart() (*chartv2.Chart, error) {
-	release := chart.Release{Image: b.Image}
+	release := chart.Release{Image: b.Image, HostsImage: b.HostsImage}
 	if own, err := semver.StrictNewVersion(strings.TrimPrefix(b.Version, "v")); err == nil {
 		release.Version = own.String()
 	}
