@@ -22,8 +22,9 @@
 // and none of them was at work on it, so all that follows from it was in the queues, which are
 // empty. What is left are clocks, of which the queues' own are known, and whatever others do next.
 //
-// What is not seen is what is on its way from other API servers than that of the manager: their
-// watches have transports of their own. What has arrived from them is seen as all else is.
+// What is not seen is what is on its way from other API servers than that of the manager, whose
+// watches have transports of their own, and what an informer misses that is between two watches,
+// as one is whose kind is not served. What has arrived of these is seen as all else is.
 package atrest
 
 import (
