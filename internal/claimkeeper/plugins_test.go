@@ -59,25 +59,24 @@ func TestPluginServesAClaim(t *testing.T) {
 	if server.Data["script"] != "echo ${HOME}" || server.Data["version"] != "1.0" {
 		t.Errorf("the server has %v", server.Data)
 	}
-	f.settled()
-	asked := f.host.Calls()
-	f.annotate(claim, "look", "again")
-	if requests := f.settled(); len(requests) > 0 || f.host.Calls() != asked {
-		t.Errorf("a claim that is served asks for %v, and its plug-in %d times", requests, f.host.Calls()-asked)
-	}
 	provider := &v1alpha1.CapabilityProvider{}
-	f.must(f.client.Get(f.ctx, types.NamespacedName{Name: f.shop + "-a"}, provider))
-	if got := provider.Status.Versions; len(got) != 1 || got[0] != "1.0" || provider.Status.Parameters == nil {
-		t.Errorf("the provider offers %v", got)
-	}
-
-	t.Log("a controller that begins says nothing else of it")
 	f.eventually("the provider counts its claim", func() error {
 		if provider = f.providerSays("a"); provider.Status.Claims != 1 {
 			return errors.New("it does not")
 		}
 		return nil
 	})
+	f.settled()
+	asked := f.host.Calls()
+	f.annotate(claim, "look", "again")
+	if requests := f.settled(); len(requests) > 0 || f.host.Calls() != asked {
+		t.Errorf("a claim that is served asks for %v, and its plug-in %d times", requests, f.host.Calls()-asked)
+	}
+	if got := provider.Status.Versions; len(got) != 1 || got[0] != "1.0" || provider.Status.Parameters == nil {
+		t.Errorf("the provider offers %v", got)
+	}
+
+	t.Log("a controller that begins says nothing else of it")
 	f.end()
 	f.start(0)
 	f.settled()

@@ -106,7 +106,7 @@ func addPrograms(folder string, packages []string) error {
 		return err
 	}
 	const fields = "-json=Dir,Standard,GoFiles,CgoFiles,SFiles,HFiles,EmbedFiles,Module"
-	list := exec.Command("go", append([]string{"list", "-e", "-deps", fields}, packages...)...) //nolint:gosec // a test's own
+	list := exec.Command("go", append([]string{"list", "-e", "-deps", fields}, packages...)...)
 	list.Dir = folder
 	out, err := list.Output()
 	if err != nil {
