@@ -300,7 +300,10 @@ func TestHostileArtifactsAreRefused(t *testing.T) {
 							break
 						}
 					}
-					for most := sent.Load(); written > most && !sent.CompareAndSwap(most, written); most = sent.Load() {
+					for most := sent.Load(); written > most; most = sent.Load() {
+						if sent.CompareAndSwap(most, written) {
+							break
+						}
 					}
 				})
 			},
