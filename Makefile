@@ -19,7 +19,7 @@ export KUBEBUILDER_ASSETS ?= $(patsubst %/tools,%/controlplane,$(TOOLS))
 # What make unit tests: all but what is below test/. Of the tools there it tests
 # what needs no server; make tools-all has the rest.
 UNIT_PACKAGES = $$(hack/packages.sh race; hack/packages.sh plain)
-TOOL_PACKAGES = ./test/atrest/... ./test/bench/... ./test/chaos/... ./test/controlplane/... ./test/strata/...
+TOOL_PACKAGES = ./test/atrest/... ./test/bench/... ./test/chaos/... ./test/controlplane/... ./test/reads/... ./test/strata/...
 # More arguments for go test, for example: make unit TESTFLAGS='-run TestPlan -v'
 TESTFLAGS ?=
 # How tests are built: what was compiled in one clone serves another one, no symbols
