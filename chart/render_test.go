@@ -52,7 +52,7 @@ func renderChart(t *testing.T, values string) (map[string]string, error) {
 	return renderOf(t, chart, values)
 }
 
-// renderOf renders a chart with values, of which the last ones win.
+// renderOf renders a chart with values. Later values win.
 func renderOf(t *testing.T, chart *chartv2.Chart, values ...string) (map[string]string, error) {
 	t.Helper()
 	given := map[string]any{}

@@ -106,7 +106,7 @@ func reference(path, version string) []*v2_3.PackageExternalReference {
 }
 
 // licences returns Strata's licence and a notice with the licences of all modules in a
-// program. A module without one is an error: nobody may pass that on.
+// program. A module without one is an error, since it may not be passed on.
 func (r *release) licences(ctx context.Context, of program) ([]entry, error) {
 	own, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {

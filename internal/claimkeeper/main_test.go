@@ -180,7 +180,7 @@ func (f *fixture) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// isDead tells whether the keeper makes, or has made, the write of which it dies.
+// isDead tells whether the keeper has begun the write that kills it.
 func (f *fixture) isDead() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -28,6 +28,7 @@ import (
 
 	"github.com/strata-project/strata/hack/controlplane/cache"
 	"github.com/strata-project/strata/test/controlplane"
+	"github.com/strata-project/strata/test/reads"
 )
 
 //go:embed host.sh
@@ -136,6 +137,7 @@ func newLab(t testing.TB, hosts int, programs []string, containers bool) *Lab {
 	if why := Missing(); why != "" {
 		t.Skip(why)
 	}
+	reads.AddFromRoot("hack/controlplane") // the pins of what runs on hosts
 	l := &Lab{t: t, dir: t.TempDir()}
 	debian, err := Debian(t.Context(), "host", hostPackages...)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,16 +158,11 @@ func note(path string) {
 	noted.paths[path] = true
 }
 
-// All returns the paths that were noted, in order.
-func All() []string {
+// all returns the paths that were noted, in order.
+func all() []string {
 	noted.Lock()
 	defer noted.Unlock()
-	all := make([]string, 0, len(noted.paths))
-	for path := range noted.paths {
-		all = append(all, path)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(noted.paths))
 }
 
 // Run runs the tests and tells go test of what was noted before them and while they ran. It
@@ -193,7 +189,7 @@ func tell() error {
 	for _, name := range variables {
 		fmt.Fprintf(&text, "getenv %s\n", name)
 	}
-	for _, path := range All() {
+	for _, path := range all() {
 		fmt.Fprintf(&text, "stat %s\n", path)
 	}
 	noted.Lock()
