@@ -27,6 +27,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,6 +37,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -147,9 +149,9 @@ func newSerialBareFixture(t *testing.T) *fixture {
 		artifacts: map[string][]byte{}, ended: make(chan error, 1), reach: reachTests,
 	}
 	f.must(plane.CreateNamespace(f.ctx, f.namespace))
-	var err error
-	f.client, err = client.New(plane.Config(), client.Options{Scheme: newScheme()})
+	direct, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: newScheme()})
 	f.must(err)
+	f.client = interceptor.NewClient(direct, patiently())
 	// What has no MAC counts for nothing, as where Strata was installed after there were MACs.
 	f.must(f.client.Create(f.ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: v1alpha1.DecisionsSignedName}, Type: v1alpha1.DecisionsSignedType,
@@ -157,6 +159,44 @@ func newSerialBareFixture(t *testing.T) *fixture {
 	f.files = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(f.files.Close)
 	return f
+}
+
+// patiently makes a write of a test again that the API server gave up on. It does so
+// after 34 seconds, whatever held it up: a machine that links programs meanwhile can.
+func patiently() interceptor.Funcs {
+	again := func(write func() error) error {
+		err := write()
+		for range 3 {
+			if !apierrors.IsTimeout(err) {
+				break
+			}
+			err = write()
+		}
+		return err
+	}
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			first := true
+			return again(func() error {
+				err := c.Create(ctx, obj, opts...)
+				if !first && apierrors.IsAlreadyExists(err) {
+					// The write that was given up got through all the same.
+					return c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+				}
+				first = false
+				return err
+			})
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return again(func() error { return c.Update(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return again(func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			return again(func() error { return c.SubResource(name).Update(ctx, obj, opts...) })
+		},
+	}
 }
 
 func (f *fixture) must(err error) {
