@@ -28,9 +28,9 @@ import (
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
-	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/looks"
+	"github.com/strata-project/strata/internal/memory"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/round"
@@ -77,6 +77,8 @@ type AddonsLayerReconciler struct {
 
 	executor  *apply.Executor
 	revisions *revisions
+	// disputes are the corrections that others undo again and again.
+	disputes memory.Disputes
 	// filledBy has the names of the layers that are filled from objects, too.
 	filledBy sync.Map
 	// spacing says how far apart statuses are written; nil means
@@ -191,7 +193,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		r.spacing = layers.Spacing
 	}
 	r.executor = &apply.Executor{
-		Cluster: clusterOf(r.kinds), Other: r.writesTo, Keys: layers.Keys, Strict: kinds.IsStrict, Valid: r.PlanValid,
+		Cluster: clusterOf(r.kinds), Other: r.writesTo, Keys: layers.Keys, Strict: objects.IsStrict, Valid: r.PlanValid,
 		Reserved: func(owner string, live *unstructured.Unstructured) string {
 			return r.Settings.ReservedFor(owner, objects.IDOf(live), live)
 		},

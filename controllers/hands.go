@@ -172,6 +172,7 @@ func (h *hands) Finalize(ctx context.Context, layer *v1alpha1.AddonsLayer) error
 func (h *hands) Acted(o *layers.Observation, before v1alpha1.AddonsLayerStatus, results []dependents.Result) {
 	h.acted = h.acted || len(results) > 0
 	h.r.recent.Wrote(results, h.r.now())
+	h.r.disputes.Corrected(results, h.r.now())
 	h.r.untold.add(o.Layer.Name, before, results)
 	h.r.Meters.Did(o.Layer.Name, results)
 }

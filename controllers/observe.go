@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/kinds"
@@ -66,6 +67,7 @@ func (r *AddonsLayerReconciler) newObserver(layer *v1alpha1.AddonsLayer) *observ
 		ObservedObjects: layers.ObservedObjects{
 			Live:      map[objects.ID]*unstructured.Unstructured{},
 			Stale:     map[objects.ID]bool{},
+			Disputes:  map[objects.ID]dependents.Dispute{},
 			Exclusive: map[string][]objects.ID{},
 		},
 	}
@@ -446,6 +448,9 @@ func (o *observer) readObject(ctx context.Context, id objects.ID) error {
 	if live != nil {
 		o.Live[id] = live
 		version = live.GetResourceVersion()
+		if dispute, is := o.r.disputes.Of(id, o.Now); is {
+			o.Disputes[id] = dispute
+		}
 	}
 	if o.r.recent.IsStale(id, version, o.Now) {
 		o.Stale[id] = true

@@ -443,6 +443,11 @@ type Resource struct {
 	// kinds that have no generation.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// Fields identifies the fields of the object that were Strata's after it was last
+	// applied. A field that somebody changes is no longer Strata's. It is empty for
+	// Flux's kinds, whose generation says as much.
+	// +optional
+	Fields string `json:"fields,omitempty"`
 	// File of the layer's directory that lists the object.
 	// +optional
 	File string `json:"file,omitempty"`

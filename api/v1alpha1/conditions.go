@@ -50,7 +50,8 @@ const (
 	// its last artifact is still being used.
 	SourceReadyCondition = "SourceReady"
 	// ContestedCondition is True while HelmReleases that no layer has stand for the
-	// same Helm releases as those of the layer. It stops nothing.
+	// same Helm releases as those of the layer, and while somebody changes fields of its
+	// objects each time they are corrected. It stops nothing.
 	ContestedCondition = "Contested"
 	// VariablesUnsetCondition is True while objects of the layer read variables that
 	// nobody gives, which are empty then. It stops nothing.
@@ -211,6 +212,8 @@ const (
 	ReasonProgressing = "Progressing"
 	// ReasonWaiting says that clusters wait for their turn to be moved.
 	ReasonWaiting = "Waiting"
+	// ReasonNoClusters says that a Platform selects no cluster, or fewer than it is to be on.
+	ReasonNoClusters = "NoClusters"
 	// ReasonHalted says that a roll-out starts nothing more.
 	ReasonHalted = "Halted"
 	// ReasonClusterFailed says that something has failed on a cluster.
@@ -274,6 +277,9 @@ const (
 	// ReasonForeignRelease says that a HelmRelease of nobody stands for the same Helm
 	// release.
 	ReasonForeignRelease = "ForeignRelease"
+	// ReasonContestedFields says that another manager changes a field of an object each time
+	// Strata corrects it, so that it is corrected ever more rarely.
+	ReasonContestedFields = "ContestedFields"
 	// ReasonSuspendedRelease says that a release which is to be removed is suspended, so
 	// that nothing would uninstall it.
 	ReasonSuspendedRelease = "SuspendedRelease"
@@ -289,6 +295,9 @@ const (
 	// ReasonInvalidManifest says that a file holds what is no object, or one that the
 	// API server refuses.
 	ReasonInvalidManifest = "InvalidManifest"
+	// ReasonConflictsWithLiveState says that the API server refuses a change of an object because
+	// of what that is now. It would create the object as the manifest has it.
+	ReasonConflictsWithLiveState = "ConflictsWithLiveState"
 	// ReasonEncryptedManifest says that a file is encrypted, and that no key opens it.
 	ReasonEncryptedManifest = "EncryptedManifest"
 	// ReasonDuplicateObject says that two files list the same object.

@@ -232,6 +232,12 @@ type ClusterSelector struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
+	// MinClusters is on how many clusters the platform is to be, at the least, before it is
+	// Ready. Defaults to 1; with 0 it is Ready on none.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
+	MinClusters *int32 `json:"minClusters,omitempty"`
 }
 
 // InputsReference names a ConfigMap with inputs.

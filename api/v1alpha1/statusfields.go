@@ -117,7 +117,7 @@ func layerStatusFields() map[string]StatusClass {
 		of(VerifiedBy("the owner's label of the live object: what is not the layer's is not touched"),
 			"resources[].cluster", "resources[].namespace", "resources[].name", "resources[].kind"),
 		of(VerifiedBy("the live object, which is compared with what is wanted"),
-			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion"),
+			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion", "resources[].fields"),
 		of(Signed, "resources[].status"),
 		of(Withholds, "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn"),
 	)
@@ -147,7 +147,7 @@ func remoteClusterStatusFields() map[string]StatusClass {
 		of(Signed, "version", "endpoint", "conditions"),
 		of(VerifiedBy("the live copy, by its label and its MAC"),
 			"resources[].cluster", "resources[].namespace", "resources[].name", "resources[].kind",
-			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion"),
+			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion", "resources[].fields"),
 		of(Withholds, "resources[].status", "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn"),
 	)
 }

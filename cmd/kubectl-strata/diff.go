@@ -23,7 +23,9 @@ layer's own objects, and what is missing of the objects that Helm made, or diffe
 from what the chart renders with the version and the values that are deployed.
 
 Fields that others have added, such as what an API server fills in or a sidecar, are
-no drift. Lines go from what is wanted to what is there. Values of Secrets, and what
+no drift. Those of a layer's own objects are listed behind a = with who has them; what
+people have added by kubectl is taken back, and differs until then. Lines go from what
+is wanted to what is there. Values of Secrets, and what
 a chart has made of them, are shown as *** only, unless --show-secrets is given.
 Strata corrects its own objects by itself; objects of charts are corrected by Flux,
 where spec.driftDetection of the HelmRelease asks for that.
@@ -103,7 +105,7 @@ func (t *tool) printDiff(found []drift.Layer, output string) error {
 }
 
 func (t *tool) printLayerDiff(diff drift.Layer) {
-	if len(diff.Objects)+len(diff.Unknown) == 0 {
+	if len(diff.Objects)+len(diff.Beside)+len(diff.Unknown) == 0 {
 		return
 	}
 	verdict := fmt.Sprintf("%d objects differ", len(diff.Objects))
@@ -131,7 +133,13 @@ func (t *tool) printLayerDiff(diff drift.Layer) {
 			}
 		}
 	}
+	say := func(sign, text string) {
+		console.Say(t.Out, "%s", "  "+strings.Join((terminal.Screen{Width: max(0, t.Screen.Width-2)}).Wrap(sign+" "+terminal.Safe(text), "  "), "\n  "))
+	}
+	for _, beside := range diff.Beside {
+		say("=", beside.String())
+	}
 	for _, unknown := range diff.Unknown {
-		console.Say(t.Out, "%s", "  "+strings.Join((terminal.Screen{Width: max(0, t.Screen.Width-2)}).Wrap("? "+terminal.Safe(unknown), "  "), "\n  "))
+		say("?", unknown)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -294,14 +295,19 @@ func (r *run) do(ctx context.Context, action dependents.Action) dependents.Resul
 		return dependents.Result{Action: action, Err: err}
 	}
 	before := r.version(action)
-	live, err := (&clusterRun{r, cluster}).dispatch(ctx, action, before)
+	made, err := (&clusterRun{r, cluster}).dispatch(ctx, action, before)
 	result := dependents.Result{Action: action}
 	switch {
-	case err == nil && live == nil:
+	case err == nil && made.live == nil:
 		result.Outdated = true
 	case err == nil:
-		result.UID, result.Generation, result.ResourceVersion = live.GetUID(), live.GetGeneration(), live.GetResourceVersion()
-		result.Changed = before == "" || result.ResourceVersion != before
+		result.UID, result.Generation, result.ResourceVersion = made.live.GetUID(), made.live.GetGeneration(), made.live.GetResourceVersion()
+		if result.Changed = made.changed(before); action.Verb == dependents.VerbWrite && !r.strict(action.ID) {
+			result.Fields = fields.NoteOf(made.live).Own
+		}
+		if action.Correction && result.Changed && made.before != nil {
+			result.Rivals = fields.Rivals(made.before, made.live)
+		}
 		r.remember(action.ID, result.ResourceVersion)
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err) && action.Verb != dependents.VerbWrite:
 		result.Outdated = true
@@ -311,11 +317,28 @@ func (r *run) do(ctx context.Context, action dependents.Action) dependents.Resul
 	return result
 }
 
-// dispatch returns the object afterwards; nil where it is not as it was seen.
-func (r *clusterRun) dispatch(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
-	switch {
-	case action.Verb == dependents.VerbWrite:
+// changed tells whether an object says something else than before, which was at a version.
+// Of an object that was only marked, the version says so.
+func (w written) changed(version string) bool {
+	if w.before != nil {
+		return !fields.SameContent(w.before, w.live)
+	}
+	return version == "" || w.live.GetResourceVersion() != version
+}
+
+// dispatch carries an action out.
+func (r *clusterRun) dispatch(ctx context.Context, action dependents.Action, version string) (written, error) {
+	if action.Verb == dependents.VerbWrite {
 		return r.write(ctx, action)
+	}
+	live, err := r.mark(ctx, action, version)
+	return written{live: live}, err
+}
+
+// mark changes the marks of an object, or deletes it, and returns it afterwards; nil where it
+// is not as it was seen.
+func (r *clusterRun) mark(ctx context.Context, action dependents.Action, version string) (*unstructured.Unstructured, error) {
+	switch {
 	case action.UID == "":
 		return nil, nil // the plan has not seen it
 	case action.Verb == dependents.VerbDelete:
@@ -362,7 +385,11 @@ func withoutSecrets(action dependents.Action, err error) error {
 	if !confidential && action.ID.GroupKind() != (schema.GroupKind{Kind: "Secret"}) || !mayQuote(err) {
 		return err
 	}
-	return fmt.Errorf("the API server refuses it as %s; what it says is withheld, because it may quote a Secret", apierrors.ReasonForError(err))
+	withheld := fmt.Errorf("the API server refuses it as %s; what it says is withheld, because it may quote a Secret", apierrors.ReasonForError(err))
+	if inTheWay := (*dependents.LiveStateError)(nil); errors.As(err, &inTheWay) {
+		return &dependents.LiveStateError{Err: withheld, Field: inTheWay.Field, Managers: inTheWay.Managers}
+	}
+	return withheld
 }
 
 // mayQuote tells whether an error is about what was sent, and not about a right

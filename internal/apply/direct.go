@@ -25,26 +25,26 @@ import (
 // beside what is wanted but what it held beside that when this executor wrote
 // it last, as defaults of the API server do. It is applied at the version that
 // the plan was made for. done is false where it has to be claimed first.
-func (r *clusterRun) direct(ctx context.Context, action dependents.Action) (live *unstructured.Unstructured, done bool, err error) {
+func (r *clusterRun) direct(ctx context.Context, action dependents.Action) (made written, done bool, err error) {
 	wanted := action.Wanted
 	beside, known := r.Known.of(action.ID, action.UID)
 	if !known || r.Seen == nil || wanted.Mode == dependents.ModeCreateOnce || !r.strict(action.ID) {
-		return nil, false, nil
+		return written{}, false, nil
 	}
 	seen, err := r.Seen(ctx, action.ID)
 	if err != nil || !r.isSeen(seen, action) || whatIsBeside(seen, wanted.Manifest()) != beside {
-		return nil, false, nil //nolint:nilerr // past the cache it is found out
+		return written{}, false, nil //nolint:nilerr // past the cache it is found out
 	}
 	applied, err := r.apply(ctx, wanted.Manifest(), action.UID, r.version(action))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return nil, false, nil // somebody else was faster
+		return written{}, false, nil // somebody else was faster
 	case err != nil:
-		return nil, true, err
+		return written{}, true, err
 	case whatIsBeside(applied, wanted.Manifest()) != beside:
-		return nil, false, nil // the cache did not know all
+		return written{}, false, nil // the cache did not know all
 	}
-	return applied, true, nil
+	return written{live: applied, before: seen}, true, nil
 }
 
 // Saw is told of objects that are as the last apply of what is wanted left

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -27,35 +27,43 @@ import (
 // claimed by a patch with its resourceVersion, and then applied, in the same
 // way. A UID alone would not do: the API server calls an object of another UID
 // invalid, as if its author had to mend it.
-func (r *clusterRun) write(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
-	live, done, err := r.direct(ctx, action)
+func (r *clusterRun) write(ctx context.Context, action dependents.Action) (written, error) {
+	made, done, err := r.direct(ctx, action)
 	if !done {
-		live, err = r.writeClaimed(ctx, action)
+		made, err = r.writeClaimed(ctx, action)
 	}
-	if err != nil && action.Wanted.Recreate && action.UID != "" && isImmutable(err) {
-		err = r.recreate(ctx, action, err)
+	if err != nil && action.UID != "" && isRefused(err) {
+		err = r.refused(ctx, action, made.before, err)
 	}
 	switch {
-	case err != nil || live == nil:
+	case err != nil || made.live == nil:
 		r.Known.forget(action.ID)
 	case r.strict(action.ID):
-		r.Known.remember(action.ID, live, action.Wanted.Manifest())
+		r.Known.remember(action.ID, made.live, action.Wanted.Manifest())
 	}
-	return live, err
+	return made, err
 }
 
-func (r *clusterRun) writeClaimed(ctx context.Context, action dependents.Action) (*unstructured.Unstructured, error) {
+// written is what a write has made of an object.
+type written struct {
+	// live is the object afterwards; nil where it is not as it was seen.
+	live *unstructured.Unstructured
+	// before is the object as it was read; nil where there was none.
+	before *unstructured.Unstructured
+}
+
+func (r *clusterRun) writeClaimed(ctx context.Context, action dependents.Action) (written, error) {
 	wanted := action.Wanted
 	if action.UID == "" {
 		created := wanted.Created(r.owner, r.Keys)
 		err := call(ctx, func(ctx context.Context) error {
-			return r.Client.Create(ctx, created, client.FieldOwner(dependents.FieldManager))
+			return r.Client.Create(ctx, created, strictly, client.FieldOwner(dependents.FieldManager))
 		})
 		if err == nil {
-			return created, nil
+			return written{live: created}, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
-			return nil, err
+			return written{}, err
 		}
 	}
 	live := &unstructured.Unstructured{}
@@ -65,60 +73,38 @@ func (r *clusterRun) writeClaimed(ctx context.Context, action dependents.Action)
 		action.UID = ""
 		return r.writeClaimed(ctx, action)
 	case apierrors.IsNotFound(err):
-		return nil, nil // it was there a moment ago
+		return written{}, nil // it was there a moment ago
 	case err != nil:
-		return nil, err
+		return written{}, err
 	}
 	if live.GetDeletionTimestamp() != nil && action.UID == "" {
-		return nil, errTerminating
+		return written{}, errTerminating
 	}
 	if wanted.Shared {
-		return live, nil
+		return written{live: live, before: live}, nil
 	}
 	if r.Reserved != nil {
 		if why := r.Reserved(r.owner, live); why != "" {
-			return nil, &LeftAloneError{why}
+			return written{}, &LeftAloneError{why}
 		}
 	}
 	if live.GetDeletionTimestamp() != nil || !r.mayTake(live, action) {
-		return nil, nil
+		return written{}, nil
 	}
-	live, err := r.claim(ctx, live, wanted)
+	claimed, err := r.claim(ctx, live, wanted)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil
+		return written{}, nil
 	case err != nil || wanted.Mode == dependents.ModeCreateOnce:
-		return live, err
+		return written{live: claimed, before: live}, err
 	}
-	return r.apply(ctx, wanted.Applied(live, r.Keys), live.GetUID(), live.GetResourceVersion())
+	applied, err := r.apply(ctx, wanted.Applied(claimed, r.Keys), claimed.GetUID(), claimed.GetResourceVersion())
+	return written{live: applied, before: live}, err
 }
 
-// isImmutable tells whether the API server may refuse an object because of a field that
-// cannot be changed. It says the same of a field that is wrong.
-func isImmutable(err error) bool {
-	return apierrors.IsInvalid(err) || strings.Contains(err.Error(), "immutable")
-}
-
-// recreate deletes an object that cannot be changed into what is wanted, so that the next
-// look creates it. It first asks whether it could be created: an object that is wrong would
-// be missing otherwise. The API server looks at what an object holds before it looks
-// whether there is one.
-func (r *clusterRun) recreate(ctx context.Context, action dependents.Action, refused error) error {
-	created := action.Wanted.Created(r.owner, r.Keys)
-	err := call(ctx, func(ctx context.Context) error {
-		return r.Client.Create(ctx, created, client.DryRunAll, client.FieldOwner(dependents.FieldManager))
-	})
-	if !apierrors.IsAlreadyExists(err) {
-		return refused
-	}
-	stub := &unstructured.Unstructured{}
-	stub.SetGroupVersionKind(action.Wanted.Manifest().GroupVersionKind())
-	stub.SetNamespace(action.ID.Namespace)
-	stub.SetName(action.ID.Name)
-	return call(ctx, func(ctx context.Context) error {
-		return r.Client.Delete(ctx, stub, client.Preconditions{UID: &action.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	})
-}
+// strictly has the API server refuse a new object for what it refuses in one that is
+// applied: fields that its kind does not have, and fields that are there twice.
+const strictly = client.FieldValidation(metav1.FieldValidationStrict)
 
 // apply applies an object as long as it is at a version, and returns what the
 // API server has made of it.
@@ -163,8 +149,8 @@ func (r *clusterRun) mayTake(live *unstructured.Unstructured, action dependents.
 
 // claim makes an object the primary's, and its fields the applier's: the label
 // of ownership, no orphaned label, no reference to a former owner, no word of its
-// origin where nobody has owned it, and what others wrote into the spec of a strict
-// kind, so that applying takes it back.
+// origin where nobody has owned it, and the fields of others that are taken over, so
+// that applying takes back what is not wanted.
 // It writes only where something is to change.
 func (r *clusterRun) claim(ctx context.Context, live *unstructured.Unstructured, wanted *dependents.Dependent) (*unstructured.Unstructured, error) {
 	meta := map[string]any{}
@@ -192,18 +178,25 @@ func (r *clusterRun) claim(ctx context.Context, live *unstructured.Unstructured,
 		meta["ownerReferences"] = otherOwners(live, r.Keys)
 	}
 	if wanted.Mode != dependents.ModeCreateOnce {
-		fields, changed, err := foldManagedFields(live, r.Strict != nil && r.Strict(wanted.ID.GroupKind()))
+		folded, changed, err := r.rule(live, wanted).Fold(live.GetAPIVersion(), live.GetManagedFields())
 		if err != nil {
 			return nil, err
 		}
 		if changed {
-			meta["managedFields"] = fields
+			meta["managedFields"] = folded
 		}
 	}
 	if len(meta) == 0 {
 		return live, nil
 	}
 	return r.patchMeta(ctx, live, meta)
+}
+
+// rule says which fields of a live object are taken over before what is wanted is applied.
+func (r *clusterRun) rule(live *unstructured.Unstructured, wanted *dependents.Dependent) fields.Rule {
+	rule := wanted.Takes(live, r.Keys)
+	rule.Strict = r.strict(wanted.ID)
+	return rule
 }
 
 // patchMeta patches the metadata of an object as it was read.

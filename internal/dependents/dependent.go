@@ -85,6 +85,8 @@ type Dependent struct {
 	// LeftAlone says why the object is left as it is, whoever has it; empty where it is
 	// not.
 	LeftAlone string
+	// Merges leaves the fields that people have written beside what is wanted.
+	Merges bool
 	// Recreate allows deleting the object and creating it again where a field is to change
 	// that cannot be changed.
 	Recreate bool
@@ -108,6 +110,9 @@ type Entry struct {
 	// ResourceVersion that the last apply led to, for kinds without a
 	// generation.
 	ResourceVersion string
+	// Fields identifies the fields that were the primary's after the last apply; empty
+	// where that is not known, and for strict kinds. See fields.Note.
+	Fields string
 	// Status is the object's standing in one word; see the Status constants.
 	Status string
 	// Since is when Status became what it is.

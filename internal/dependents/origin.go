@@ -5,6 +5,9 @@ package dependents
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/internal/fields"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Created returns the object as it is created for the primary named owner. An object
@@ -26,6 +29,13 @@ func (d *Dependent) Applied(live *unstructured.Unstructured, keys Keys) *unstruc
 		setAnnotation(applied, keys.CreatedFor, origin)
 	}
 	return applied
+}
+
+// Takes returns by which rule fields of a live object are taken over from others.
+func (d *Dependent) Takes(live *unstructured.Unstructured, keys Keys) fields.Rule {
+	return fields.Rule{
+		Strict: objects.IsStrict(d.ID.GroupKind()), Adopts: live.GetLabels()[keys.Owner] == "", Merges: d.Merges, Replicas: d.saysReplicas(),
+	}
 }
 
 // IsForgotten tells whether a live object says for whom it was created although

@@ -12,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/moments"
 	"github.com/strata-project/strata/internal/objects"
 )
 
 const (
 	// FieldManager owns the fields of the objects that are applied.
-	FieldManager = "strata"
+	FieldManager = fields.Manager
 	// MarksManager owns labels and annotations that say where an object
 	// stands, and a suspension; they are never part of what is applied.
 	MarksManager = "strata-marks"
@@ -133,6 +134,8 @@ type Found struct {
 	Apart map[objects.ID]bool
 	// LeftAlone says of live objects what has them left as they are.
 	LeftAlone map[objects.ID]string
+	// Disputes holds the objects that others change again and again.
+	Disputes map[objects.ID]Dispute
 }
 
 // Limits say how far a plan may go. The zero value allows nothing.
@@ -263,6 +266,8 @@ type Plan struct {
 	// Contested lists what stands for the same exclusive things as wanted objects,
 	// and is nobody's.
 	Contested []Contest
+	// Disputes lists the wanted objects that others change again and again.
+	Disputes []Dispute
 	// Forsaken holds objects on clusters that were given up, and releases that
 	// installed there: what they stand for is left behind.
 	Forsaken []objects.ID

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -18,8 +19,12 @@ type Result struct {
 	UID             types.UID
 	Generation      int64
 	ResourceVersion string
+	// Fields identifies the fields that are the primary's afterwards; see Entry.Fields.
+	Fields string
 	// Changed is true where the object is not what it was before.
 	Changed bool
+	// Rivals are those whose changes a correction has undone, a few of them.
+	Rivals []fields.Rival
 	// Outdated is true where the object was not as the plan had seen it, so
 	// that nothing was done: the next look decides anew.
 	Outdated bool
@@ -42,6 +47,7 @@ func Record(inventory []Entry, results []Result) []Entry {
 		recorded[i].Digest = result.Action.Wanted.Digest
 		recorded[i].UID = shortUID(result.UID)
 		recorded[i].Generation = result.Generation
+		recorded[i].Fields = result.Fields
 		recorded[i].ResourceVersion = ""
 		if result.Generation == 0 {
 			recorded[i].ResourceVersion = result.ResourceVersion

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -49,6 +50,7 @@ func (p *planner) planWanted(d *Dependent) {
 		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Message: "is being deleted and will be created again"})
 		return
 	}
+	dispute, disputed := p.dispute(d)
 	unchanged := live != nil && p.isCurrent(d, entry, live)
 	if unchanged {
 		p.plan.Unchanged = append(p.plan.Unchanged, d)
@@ -60,6 +62,10 @@ func (p *planner) planWanted(d *Dependent) {
 			p.makeRoom(d)
 		}
 		p.stand(entry, standing)
+		return
+	}
+	if disputed && live != nil && entry.Digest == d.Digest && p.owner(live) == p.Owner {
+		p.stand(entry, p.planDisputed(d, dispute, live))
 		return
 	}
 	p.stand(entry, p.planWrite(d, entry, live))
@@ -135,13 +141,36 @@ func (p *planner) isCurrent(d *Dependent, entry Entry, live *unstructured.Unstru
 	if entry.UID != "" && entry.UID != shortUID(live.GetUID()) {
 		return false
 	}
-	if generation := live.GetGeneration(); generation != 0 {
+	content, written := d.Object.Get()
+	holds := func() bool { return written && objects.Holds(live.Object, content.Object) }
+	generation := live.GetGeneration()
+	if objects.IsStrict(d.ID.GroupKind()) {
 		return generation == entry.Generation
 	}
-	// A kind without a generation does not say what has changed. Its status changes as
-	// others do their work, which is nothing to write for.
+	note := fields.NoteOf(live)
+	// The fields that were applied are the primary's as long as nobody else changes them.
+	changed := entry.Fields != "" && note.Own != "" && note.Own != entry.Fields
+	if generation != 0 && generation == entry.Generation || generation == 0 && live.GetResourceVersion() == entry.ResourceVersion {
+		return !changed || holds()
+	}
+	// Others have changed the object: its status, what an autoscaler sets, or what is wanted.
+	switch {
+	case note.Hands && !d.Merges:
+		return false
+	case note.Own != "" && note.Own == entry.Fields && (note.Replicas || !d.saysReplicas()):
+		return true
+	}
+	return (generation == 0 || note.Own != "") && holds()
+}
+
+// saysReplicas tells whether a wanted object says how many replicas it has.
+func (d *Dependent) saysReplicas() bool {
 	content, written := d.Object.Get()
-	return live.GetResourceVersion() == entry.ResourceVersion || written && objects.Holds(live.Object, content.Object)
+	if !written {
+		return false
+	}
+	_, says, _ := unstructured.NestedFieldNoCopy(content.Object, "spec", "replicas")
+	return says
 }
 
 // planWrite decides whether an object that differs may be written now.

@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/strata-project/strata/internal/dependents"
+	"github.com/strata-project/strata/internal/fields"
 )
 
 type ownerReference = metav1.OwnerReference
 
 // Applied returns a live object after something was applied to it: what is wanted
-// is as it is wanted, what Strata owned and does not want is gone, and what others
-// wrote stays, but in the spec of a strict kind, where suspend alone stays. It knows
-// no schema: lists are replaced as a whole.
-func Applied(live, wanted *unstructured.Unstructured, strict bool) *unstructured.Unstructured {
+// is as it is wanted, what Strata owned, or takes over by a rule, and does not want is
+// gone, and what others wrote stays. It knows no schema: lists are replaced as a whole.
+func Applied(live, wanted *unstructured.Unstructured, rule fields.Rule) *unstructured.Unstructured {
 	applied := live.DeepCopy()
 	has, errHas := typed.DeducedParseableType.FromUnstructured(applied.Object)
 	wants, errWants := typed.DeducedParseableType.FromUnstructured(wanted.DeepCopy().Object)
@@ -26,7 +26,7 @@ func Applied(live, wanted *unstructured.Unstructured, strict bool) *unstructured
 		return wanted.DeepCopy() // neither is an object, which the API server never returns
 	}
 	if listed, err := wants.ToFieldSet(); err == nil {
-		has = has.RemoveItems(owned(live, strict).Difference(listed).Leaves())
+		has = has.RemoveItems(owned(live, rule).Difference(listed).Leaves())
 	}
 	merged, err := has.Merge(wants)
 	if err != nil {
@@ -40,18 +40,21 @@ func Applied(live, wanted *unstructured.Unstructured, strict bool) *unstructured
 }
 
 // owned returns the fields that Strata takes back when it does not want them.
-func owned(live *unstructured.Unstructured, strict bool) *fieldpath.Set {
+func owned(live *unstructured.Unstructured, rule fields.Rule) *fieldpath.Set {
 	found := &fieldpath.Set{}
 	for _, entry := range live.GetManagedFields() {
-		if entry.Subresource != "" || entry.FieldsV1 == nil || entry.Manager == dependents.MarksManager {
+		if entry.Subresource != "" || entry.Manager == dependents.MarksManager {
 			continue
 		}
-		set := &fieldpath.Set{}
-		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+		set, err := fields.Of(entry)
+		if err != nil {
 			continue
+		}
+		if entry.Manager != dependents.FieldManager {
+			set = rule.Taken(entry, set)
 		}
 		set.Iterate(func(path fieldpath.Path) {
-			if taken(path, entry.Manager == dependents.FieldManager, strict) {
+			if isRemovable(path) {
 				found.Insert(path.Copy())
 			}
 		})
@@ -59,9 +62,8 @@ func owned(live *unstructured.Unstructured, strict bool) *fieldpath.Set {
 	return found
 }
 
-// taken tells whether a field is taken back that was written by Strata or by
-// somebody else.
-func taken(path fieldpath.Path, own, strict bool) bool {
+// isRemovable tells fields that applying may remove, and that are no part of a list.
+func isRemovable(path fieldpath.Path) bool {
 	for _, element := range path {
 		if element.FieldName == nil {
 			return false // lists are replaced as a whole
@@ -74,9 +76,9 @@ func taken(path fieldpath.Path, own, strict bool) bool {
 	case "status":
 		return false
 	case "metadata":
-		return own && len(path) > 2
+		return len(path) > 2
 	case "spec":
-		return *path[1].FieldName != "suspend" && (own || strict)
+		return *path[1].FieldName != "suspend"
 	}
-	return own
+	return true
 }

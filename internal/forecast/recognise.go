@@ -13,6 +13,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/digests"
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -73,7 +74,7 @@ func (f *future) recognise(layer *v1alpha1.AddonsLayer, content Content) (*v1alp
 // holds tells whether a live Secret is as it is wanted.
 func holds(live, wanted *unstructured.Unstructured) bool {
 	wanted = asStored(wanted)
-	return equality.Semantic.DeepEqual(Applied(live, wanted, false).Object, live.Object)
+	return equality.Semantic.DeepEqual(Applied(live, wanted, fields.Rule{}).Object, live.Object)
 }
 
 // asStored returns a Secret as the API server stores it: all values in data, in the

@@ -150,7 +150,7 @@ func (s *store) write(owner string, action dependents.Action, live *unstructured
 	if action.Wanted.Mode == dependents.ModeCreateOnce {
 		return claimed
 	}
-	applied := Applied(claimed, action.Wanted.Applied(claimed, layers.Keys), kinds.IsStrict(action.ID.GroupKind()))
+	applied := Applied(claimed, action.Wanted.Applied(claimed, layers.Keys), action.Wanted.Takes(live, layers.Keys))
 	s.complete(applied)
 	return applied
 }

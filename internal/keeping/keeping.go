@@ -22,7 +22,6 @@ import (
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/informers"
-	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/ownwrites"
 	"github.com/strata-project/strata/internal/primaries"
@@ -237,7 +236,7 @@ func (o *Objects) Reserves(owner string, live *unstructured.Unstructured) string
 // made; 0 is no limit.
 func (o *Objects) Executor(as client.Client, valid time.Duration) *apply.Executor {
 	return &apply.Executor{
-		Cluster: apply.Cluster{Client: as, Reader: o.Kinds.Past, Version: o.Kinds.Version}, Keys: o.Keys, Strict: kinds.IsStrict,
+		Cluster: apply.Cluster{Client: as, Reader: o.Kinds.Past, Version: o.Kinds.Version}, Keys: o.Keys, Strict: objects.IsStrict,
 		Reserved: o.Reserves, Valid: valid, ExtraWorkers: semaphore.NewWeighted(extraWrites), Known: &apply.Known{},
 	}
 }

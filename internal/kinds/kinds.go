@@ -172,10 +172,7 @@ func LeftAlone(obj *unstructured.Unstructured) string {
 // cannot be changed: not where that takes others along, or uninstalls what runs.
 func MayRecreate(gk schema.GroupKind) bool { return !TakesAlong(gk) && !objects.IsReleaseKind(gk) }
 
-// IsStrict tells kinds of whose spec fields that others added are taken back.
-func IsStrict(gk schema.GroupKind) bool { return isFlux(gk) }
-
-func isFlux(gk schema.GroupKind) bool { return strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") }
+func isFlux(gk schema.GroupKind) bool { return objects.IsStrict(gk) }
 
 func isBuiltIn(gk schema.GroupKind) bool {
 	return !strings.Contains(gk.Group, ".") || strings.HasSuffix(gk.Group, ".k8s.io")

@@ -46,8 +46,8 @@ func TestKinds(t *testing.T) {
 	for _, tc := range cases {
 		gk := tc.obj.GroupVersionKind().GroupKind()
 		t.Run(gk.String(), func(t *testing.T) {
-			if StageOf(gk) != tc.stage || RankOf(gk) != tc.rank || AssessOf(tc.obj) != tc.assess || IsStrict(gk) != tc.strict {
-				t.Errorf("%s: got stage %d, rank %d, %s, strict %v", tc.reason, StageOf(gk), RankOf(gk), AssessOf(tc.obj), IsStrict(gk))
+			if StageOf(gk) != tc.stage || RankOf(gk) != tc.rank || AssessOf(tc.obj) != tc.assess || objects.IsStrict(gk) != tc.strict {
+				t.Errorf("%s: got stage %d, rank %d, %s, strict %v", tc.reason, StageOf(gk), RankOf(gk), AssessOf(tc.obj), objects.IsStrict(gk))
 			}
 			if tc.stage == StageRelease && HelmReleaseKind != gk && ResourceKind(gk) != gk.String() {
 				t.Errorf("only HelmReleases have Kraan's word: %s", ResourceKind(gk))

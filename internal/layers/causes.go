@@ -5,6 +5,7 @@ package layers
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -285,7 +286,10 @@ func failureReason(result dependents.Result, why accounts.Failure) string {
 	case dependents.VerbMark, dependents.VerbRelease, dependents.VerbDelete:
 		return v1alpha1.ReasonPruneFailed
 	case dependents.VerbWrite:
-		if apierrors.IsInvalid(result.Err) {
+		if live := (*dependents.LiveStateError)(nil); errors.As(result.Err, &live) {
+			return v1alpha1.ReasonConflictsWithLiveState
+		}
+		if dependents.IsMistake(result.Err) {
 			return v1alpha1.ReasonInvalidManifest
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
@@ -100,6 +101,7 @@ func contentOf(
 		}, nil
 	}
 	setMarks(manifest, obj, layer)
+	kinds.LeaveToFillers(obj)
 	dependent := dependents.Dependent{
 		ID: id, Object: dependents.ContentOf(obj), Stage: kinds.StageOf(id.GroupKind()), Assess: kinds.AssessOf(obj), Origin: manifest.File,
 		Confidential: manifest.Confidential, Decrypted: manifest.Decrypted,
@@ -118,6 +120,7 @@ func contentOf(
 	if strings.EqualFold(annotations[v1alpha1.FluxSSAAnnotation], "IfNotPresent") {
 		dependent.Mode = dependents.ModeCreateOnce
 	}
+	dependent.Merges = merges(obj)
 	dependent.Recreate = strings.EqualFold(annotations[v1alpha1.FluxForceAnnotation], "enabled") && kinds.MayRecreate(id.GroupKind())
 	if id.GroupKind() == kinds.HelmReleaseKind {
 		dependent.Exclusive = kinds.HelmReleaseIdentity(obj)
@@ -132,6 +135,17 @@ func contentOf(
 	}
 	dependent.Digest = digests.Key{}.OfObject(obj, false)
 	return dependent, nil
+}
+
+// merges tells whether an object asks by Flux's annotation to keep what people add to it.
+func merges(obj *unstructured.Unstructured) bool {
+	return strings.EqualFold(obj.GetAnnotations()[v1alpha1.FluxSSAAnnotation], "Merge")
+}
+
+// Takes returns by which rule fields of a live object are taken over from others when it is
+// applied again. What git says of replicas is not known.
+func Takes(live *unstructured.Unstructured) fields.Rule {
+	return fields.Rule{Strict: objects.IsStrict(live.GroupVersionKind().GroupKind()), Merges: merges(live)}
 }
 
 // setVersion puts the layer's version into the values of a HelmRelease, which

@@ -126,6 +126,7 @@ func (o Observation) baseInput() dependents.Input {
 		Owner: o.Layer.Name, Keys: Keys, Now: o.Now, Grace: o.grace(), Waited: o.Waited, Inventory: o.inventory(), Others: o.Others,
 		Found: dependents.Found{
 			Live: o.Live, Stale: o.Stale, NotServed: o.notServed(nil), Twins: o.Twins, Exclusive: o.Exclusive, Idle: idle, Apart: apart, LeftAlone: o.leftAlone(),
+			Disputes: o.Disputes,
 		},
 		Limits: dependents.Limits{
 			Forsaken: o.Forsaken, Reserved: o.reserved(), Abandon: o.Layer.Annotations[v1alpha1.AbandonAnnotation] == "true",

@@ -27,7 +27,7 @@ func Inventory(resources []v1alpha1.Resource, live map[objects.ID]*unstructured.
 		gk := kinds.ParseResourceKind(resource.Kind)
 		id := objects.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
 		entry := dependents.Entry{
-			ID: id, Digest: resource.Digest, UID: resource.UID, Generation: resource.Generation, ResourceVersion: resource.ResourceVersion,
+			ID: id, Digest: resource.Digest, UID: resource.UID, Generation: resource.Generation, ResourceVersion: resource.ResourceVersion, Fields: resource.Fields,
 			Status: resource.Status, Since: resource.LastTransitionTime.Time, Origin: resource.File,
 		}
 		for _, name := range resource.DependsOn {
@@ -64,7 +64,8 @@ func Resources(entries []dependents.Entry) []v1alpha1.Resource {
 		resource := v1alpha1.Resource{
 			Cluster: entry.ID.Cluster, Namespace: entry.ID.Namespace, Name: entry.ID.Name, Kind: kinds.ResourceKind(entry.ID.GroupKind()),
 			Status: entry.Status, LastTransitionTime: metav1.NewTime(entry.Since.Truncate(time.Second)),
-			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, File: entry.Origin,
+			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, Fields: entry.Fields,
+			File: entry.Origin,
 		}
 		for _, on := range entry.DependsOn {
 			if on.GroupKind() != entry.ID.GroupKind() {

@@ -156,6 +156,8 @@ type ObservedObjects struct {
 	Stale     map[objects.ID]bool
 	Exclusive map[string][]objects.ID
 	Others    dependents.Others
+	// Disputes holds the objects of the layer that others change again and again.
+	Disputes map[objects.ID]dependents.Dispute
 	// OthersUnread is true where another layer's directory could not be read
 	// for a reason that passes.
 	OthersUnread bool

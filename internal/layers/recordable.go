@@ -72,7 +72,7 @@ func recorded(d *dependents.Dependent) dependents.Entry {
 
 // longest returns an entry as it is when it has most to say.
 func longest(entry dependents.Entry) dependents.Entry {
-	entry.UID, entry.Generation, entry.ResourceVersion = "00000000", 1000, strings.Repeat("0", 12)
+	entry.UID, entry.Generation, entry.ResourceVersion, entry.Fields = "00000000", 1000, strings.Repeat("0", 12), "00000000"
 	entry.Status, entry.Since = "DependencyNotReady", time.Unix(0, 0)
 	return entry
 }

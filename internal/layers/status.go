@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +21,7 @@ import (
 	"github.com/strata-project/strata/internal/conditions"
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -90,7 +92,7 @@ func (d Decision) withFailures(results []dependents.Result, actor func(objects.I
 	first := failed[0]
 	d.Retry = first.Err
 	onlyInvalid := !slices.ContainsFunc(failed, func(r dependents.Result) bool {
-		return r.Action.Verb != dependents.VerbWrite || !apierrors.IsInvalid(r.Err)
+		return r.Action.Verb != dependents.VerbWrite || !dependents.IsMistake(r.Err)
 	})
 	d.KeepsDeployed, d.Stalled = false, false // whatever it was: this has to be tried again
 	why := accounts.FailureOf(actor(first.Action.ID), first.Err)
@@ -99,6 +101,8 @@ func (d Decision) withFailures(results []dependents.Result, actor func(objects.I
 	switch d.Reason {
 	case v1alpha1.ReasonPruneFailed:
 		verb = "cannot remove"
+	case v1alpha1.ReasonConflictsWithLiveState:
+		why.Message += "; the manifest is not wrong: " + wayOut(first.Action.ID)
 	case v1alpha1.ReasonInvalidManifest:
 		// Other failures beside it may pass, so they are tried again.
 		d.Stalled = onlyInvalid
@@ -112,6 +116,15 @@ func (d Decision) withFailures(results []dependents.Result, actor func(objects.I
 		d.Message += fmt.Sprintf("; %d more objects failed", more)
 	}
 	return d
+}
+
+// wayOut says how a live object that is in the way of its manifest gets out of it.
+func wayOut(id objects.ID) string {
+	if !kinds.MayRecreate(id.GroupKind()) {
+		return "take off by kubectl edit what the live object has and git does not"
+	}
+	return "take off by kubectl edit what the live object has and git does not, or have the object made again by its annotation " +
+		v1alpha1.FluxForceAnnotation + ": enabled in git"
 }
 
 // allConditions computes every condition of a layer in one place; see the table
@@ -152,6 +165,8 @@ func allConditions(o Observation, d Decision) []metav1.Condition {
 	}
 	if contested := contestedMessage(d.Plan.Contested); contested != "" {
 		set.Put(v1alpha1.ContestedCondition, metav1.ConditionTrue, v1alpha1.ReasonForeignRelease, truncate(contested))
+	} else if disputed := disputedMessage(d.Plan.Disputes); disputed != "" {
+		set.Put(v1alpha1.ContestedCondition, metav1.ConditionTrue, v1alpha1.ReasonContestedFields, truncate(disputed))
 	}
 	if unset := unsetMessage(o.Directory); unset != "" {
 		set.Put(v1alpha1.VariablesUnsetCondition, metav1.ConditionTrue, v1alpha1.ReasonVariablesUnset, truncate(unset))
@@ -167,6 +182,26 @@ func allConditions(o Observation, d Decision) []metav1.Condition {
 			truncate("the last artifact is used: "+d.SourceMessage))
 	}
 	return set.List
+}
+
+// mostDisputed is how many objects are named that others change again and again.
+const mostDisputed = 3
+
+// disputedMessage says who changes which fields of a layer's objects again and again; empty
+// where nobody does.
+func disputedMessage(disputes []dependents.Dispute) string {
+	var said []string
+	for _, dispute := range disputes[:min(len(disputes), mostDisputed)] {
+		said = append(said, fmt.Sprintf("%s of %s is changed by %s each time it is corrected (%d times); it is corrected again at %s",
+			dispute.Field, dispute.ID, dispute.Manager, dispute.Times, dispute.Until.UTC().Format(time.RFC3339)))
+	}
+	if more := len(disputes) - mostDisputed; more > 0 {
+		said = append(said, fmt.Sprintf("and %d more objects", more))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return strings.Join(said, "; ") + ". Leave the field out in git, or have the other one leave it alone"
 }
 
 // putDeployed sets the condition that Kraan's users wait for. It exists from

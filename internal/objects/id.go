@@ -102,6 +102,10 @@ func IsReleaseKind(gk schema.GroupKind) bool {
 		gk == schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
 }
 
+// IsStrict tells kinds of whose spec others' fields are taken back: those of Flux, whose
+// spec is all git's.
+func IsStrict(gk schema.GroupKind) bool { return strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") }
+
 // Scope says whether objects of a kind live in a namespace.
 type Scope string
 

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 )
@@ -76,6 +78,39 @@ func TestClusters(t *testing.T) {
 	}
 	if d = w.settle(t); len(w.Layers) != 1 || conditionsOf(d.Status) != installed {
 		t.Errorf("the layers are %s: %s", w.names(), said(d.Status))
+	}
+}
+
+// A Platform that selects no cluster, or fewer than it is to be on, is not Ready, also after
+// its last cluster has gone; a selector with a typo is not green.
+func TestNoClusters(t *testing.T) {
+	selects := func(label string, least *int32) func(*v1alpha1.Platform) {
+		return func(p *v1alpha1.Platform) {
+			p.Spec.ClusterSelector = &v1alpha1.ClusterSelector{
+				LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"ring": label}}, MinClusters: least,
+			}
+		}
+	}
+	lacks := "Ready=Unknown/" + v1alpha1.ReasonNoClusters + " Reconciling=True/" + v1alpha1.ReasonNoClusters
+	w := newWorld(platform("p", "", selects("one", nil)), bundle("1.0.0", "", "base"))
+	if d := w.settle(t); conditionsOf(d.Status) != lacks || !strings.Contains(said(d.Status), "ring=one") {
+		t.Errorf("without a cluster it is %s: %s", conditionsOf(d.Status), said(d.Status))
+	}
+	w.cluster("eu", map[string]string{"ring": "one"})
+	if d := w.settle(t); conditionsOf(d.Status) != installed {
+		t.Errorf("with a cluster it is %s: %s", conditionsOf(d.Status), said(d.Status))
+	}
+	selects("one", ptr.To(int32(2)))(w.Platform)
+	if d := w.settle(t); conditionsOf(d.Status) != lacks || !strings.Contains(said(d.Status), "1 cluster is selected") {
+		t.Errorf("with too few it is %s: %s", conditionsOf(d.Status), said(d.Status))
+	}
+	selects("typo", nil)(w.Platform)
+	if d := w.settle(t); conditionsOf(d.Status) != lacks || len(w.Layers) != 0 {
+		t.Errorf("after its last cluster has gone it is %s: %s", conditionsOf(d.Status), said(d.Status))
+	}
+	selects("typo", ptr.To(int32(0)))(w.Platform)
+	if d := w.settle(t); conditionsOf(d.Status) != installed {
+		t.Errorf("where none is right it is %s: %s", conditionsOf(d.Status), said(d.Status))
 	}
 }
 

@@ -171,9 +171,38 @@ func (d *decider) ready(set *conditions.Set) {
 		put(metav1.ConditionUnknown, v1alpha1.ReasonWaiting, some(clusters.Waiting, clusters.Total, "waiting")+colon(d.plan.Why)+worst, v1alpha1.ReconcilingCondition)
 	case len(d.decision.Delete)+len(d.leaving()) > 0:
 		put(metav1.ConditionUnknown, v1alpha1.ReasonProgressing, d.leavingMessage(), v1alpha1.ReconcilingCondition)
+	case d.lacksClusters() != "":
+		put(metav1.ConditionUnknown, v1alpha1.ReasonNoClusters, d.lacksClusters(), v1alpha1.ReconcilingCondition)
 	default:
 		put(metav1.ConditionTrue, v1alpha1.ReasonInstalled, d.installed(), "")
 	}
+}
+
+// lacksClusters says that fewer clusters are selected than the platform is to be on; empty
+// where they are enough.
+func (d *decider) lacksClusters() string {
+	selector := d.Platform.Spec.ClusterSelector
+	least := int32(1)
+	if selector != nil && selector.MinClusters != nil {
+		least = *selector.MinClusters
+	}
+	total := d.decision.Status.Clusters.Total
+	if selector == nil || total >= least {
+		return ""
+	}
+	where := "any namespace"
+	if selector.Namespace != "" {
+		where = "namespace " + selector.Namespace
+	}
+	found := fmt.Sprintf("%d clusters are", total)
+	switch total {
+	case 0:
+		found = "no cluster is"
+	case 1:
+		found = "1 cluster is"
+	}
+	return fmt.Sprintf("%s selected by spec.clusterSelector (%s, in %s), and %d is the least: label a RemoteCluster so, or set spec.clusterSelector.minClusters",
+		found, cmp.Or(metav1.FormatLabelSelector(&selector.LabelSelector), "all"), where, least)
 }
 
 // installed says what there is where all is well.

@@ -33,6 +33,12 @@ func conformance(t *testing.T, program []byte, credentials, parameters string) (
 	}
 	host := providers.NewHost(providers.Options{Folder: folder, Credentials: all, Log: logr.Discard()})
 	defer host.End()
+	// What it depends on may not answer yet, or not in time: it is asked until it is well.
+	for range 20 {
+		if _, err := host.Describe(t.Context(), of); err == nil || !strings.Contains(err.Error(), "not healthy") {
+			break
+		}
+	}
 	for _, check := range (providers.Conformance{Host: host, Plugin: of, Parameters: []byte(parameters)}).Run(t.Context()) {
 		asked = append(asked, check.Name)
 		if !check.Passed {

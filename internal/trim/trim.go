@@ -6,15 +6,19 @@
 package trim
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/heldacts"
 	"github.com/strata-project/strata/internal/kinds"
+	"github.com/strata-project/strata/internal/objects"
 )
 
 // Object removes of an object what is large and never looked at. Of managedFields it leaves who has
-// which act of people, on typed objects that have any: on those of Strata's own kinds. A reflector
+// which act of people, on typed objects that have any: on those of Strata's own kinds; and a note
+// of which fields Strata has, on others, but on Flux's, whose generation says as much. A reflector
 // may call it twice for an object, whose maps other objects have in common then: what is not there is
 // not removed, since that would be a write to a map that others read. What is no object stays as it is.
 func Object(in any) (any, error) {
@@ -23,10 +27,15 @@ func Object(in any) (any, error) {
 		return in, nil
 	}
 	u, isUnstructured := in.(*unstructured.Unstructured)
-	if !isUnstructured {
+	switch _, isMetadata := in.(*metav1.PartialObjectMetadata); {
+	case isMetadata:
+		obj.SetManagedFields(fields.Trimmed(obj.GetManagedFields()))
+	case !isUnstructured:
 		obj.SetManagedFields(heldacts.Trimmed(obj.GetAnnotations(), obj.GetManagedFields()))
-	} else {
+	case objects.IsStrict(u.GroupVersionKind().GroupKind()):
 		removeField(u.Object, "metadata", "managedFields")
+	default:
+		fields.Trim(u)
 	}
 	if annotations := obj.GetAnnotations(); annotations["kubectl.kubernetes.io/last-applied-configuration"] != "" {
 		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")

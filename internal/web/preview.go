@@ -77,6 +77,7 @@ type driftView struct {
 	Layer   string     `json:"layer"`
 	Objects int        `json:"objects"`
 	Lines   []lineView `json:"lines,omitempty"`
+	Beside  []string   `json:"beside,omitempty"`
 	Unknown []string   `json:"unknown,omitempty"`
 }
 
@@ -224,13 +225,16 @@ func (v *previewView) compared(layers []drift.Layer, left *int) {
 			differ++
 		}
 		objects += len(layer.Objects)
-		if len(layer.Objects)+len(layer.Unknown) == 0 {
+		if len(layer.Objects)+len(layer.Beside)+len(layer.Unknown) == 0 {
 			continue
 		}
 		if len(v.Layers) == mostActions {
 			continue
 		}
 		one := driftView{Layer: layer.Layer, Objects: len(layer.Objects), Unknown: clipped(layer.Unknown[:min(len(layer.Unknown), mostListed)])}
+		for _, beside := range layer.Beside[:min(len(layer.Beside), mostListed)] {
+			one.Beside = append(one.Beside, clip(beside.String()))
+		}
 		for _, object := range layer.Objects {
 			one.Lines = linesOf(one.Lines, object.Lines, left)
 		}

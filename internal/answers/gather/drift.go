@@ -18,6 +18,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/answers/drift"
+	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
@@ -55,7 +56,7 @@ func (g *Plan) Drift(ctx context.Context, o PreviewOptions) ([]drift.Layer, erro
 
 // diff compares what a layer has.
 func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1alpha1.AddonsLayer) (drift.Layer, error) {
-	found := drift.Layer{Layer: layer.Name, Objects: []drift.Object{}, Unknown: []string{}}
+	found := drift.Layer{Layer: layer.Name, Objects: []drift.Object{}, Beside: []drift.Beside{}, Unknown: []string{}}
 	if err := r.away[sources.Of(layer, r.settings.Namespace)]; err != nil {
 		found.Unknown = append(found.Unknown, fmt.Sprintf("the layer's own objects: %v", err))
 	}
@@ -68,6 +69,7 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 			found.Objects = append(found.Objects, drift.Object{ObjectChange: change})
 		}
 	}
+	found.Beside = r.beside(layer)
 	if cluster := placement.Of(layer, r.settings.Namespace); cluster.Name != "" {
 		found.Unknown = append(found.Unknown, fmt.Sprintf("what the releases have made is on RemoteCluster %s, which is not asked", cluster))
 		return found, ctx.Err()
@@ -103,6 +105,21 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 		}
 	}
 	return found, ctx.Err()
+}
+
+// beside returns what others have of the layer's own objects, and that is no drift.
+func (r *chartWork) beside(layer *v1alpha1.AddonsLayer) []drift.Beside {
+	found := []drift.Beside{}
+	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
+		live := r.Objects[entry.ID]
+		if live == nil || live.GetLabels()[v1alpha1.LayerLabel] != layer.Name {
+			continue
+		}
+		for _, held := range layers.Takes(live).Beside(live, dependents.MarksManager) {
+			found = append(found, drift.Beside{Object: entry.ID.String(), Held: held})
+		}
+	}
+	return found
 }
 
 // renderHidden renders a release as it is deployed, and returns what of that depends on

@@ -57,7 +57,11 @@ var advice = map[string][]string{
 	v1alpha1.ReasonPruneFailed:           {seeEvents, seePlan, runReconcile},
 	v1alpha1.ReasonKindNotServed:         {"kubectl api-resources", seePlan},
 	v1alpha1.ReasonForeignRelease:        {"{strata} owner {resource}/{name}{in}", "kubectl{in} describe {resource} {name}"},
-	v1alpha1.ReasonOwnershipConflict:     {"{strata} owner {resource}/{name}{in}", seePlan},
+	v1alpha1.ReasonContestedFields:       {"{strata} diff {name}", "kubectl{in} get {resource} {name} --show-managed-fields -o yaml"},
+	v1alpha1.ReasonConflictsWithLiveState: {
+		"{strata} diff {name}", "kubectl{in} get {resource} {name} --show-managed-fields -o yaml", "kubectl{in} edit {resource} {name}",
+	},
+	v1alpha1.ReasonOwnershipConflict: {"{strata} owner {resource}/{name}{in}", seePlan},
 	v1alpha1.ReasonSuspendedRelease: {
 		"kubectl{in} patch {resource} {name} --type merge --patch '{\"spec\":{\"suspend\":false}}'",
 		annotate + v1alpha1.AbandonAnnotation + "=true",
@@ -161,6 +165,7 @@ var advice = map[string][]string{
 	v1alpha1.ReasonPublished:             {"kubectl get helmapplications"},
 	v1alpha1.ReasonProblems:              {"kubectl describe helmapplications"},
 	v1alpha1.ReasonContentChanged:        {"kubectl describe helmapplications"},
+	v1alpha1.ReasonNoClusters:            {seeClusters, "kubectl get remoteclusters --all-namespaces --show-labels"},
 	v1alpha1.ReasonInstalled:             {"kubectl get platforms"},
 	v1alpha1.ReasonProgressing:           {"kubectl get platforms", seeEvents},
 	v1alpha1.ReasonWaiting:               {"kubectl describe platforms"},

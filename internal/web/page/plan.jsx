@@ -122,6 +122,7 @@ function Drift({ layer }) {
     <section class="drift" aria-label={"layer " + layer.layer}>
       <p><Icon state={layer.objects > 0 ? "Waiting" : "Unknown"} /> <b><a href={pathOf(layer.layer)}>{layer.layer}</a></b> <span class="word">{layer.objects === 1 ? "1 object differs" : layer.objects > 1 ? layer.objects + " objects differ" : "nothing differs of what could be compared"}</span></p>
       <Lines lines={layer.lines} />
+      {layer.beside?.map((text) => <p key={text} class="dim">no drift: {text}</p>)}
       {layer.unknown?.map((text) => <p key={text} class="dim">not compared: {text}</p>)}
     </section>
   );
