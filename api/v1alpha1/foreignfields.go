@@ -37,6 +37,7 @@ func foreignStatusFields() map[string]map[string]StatusClass {
 		"CustomResourceDefinition":  definitionStatusFields(),
 		"ClusterProfile":            profileStatusFields(),
 		"Deployment":                deploymentStatusFields(),
+		"Namespace":                 of(NotActedOn, "conditions"),
 		"Node":                      nodeStatusFields(),
 		"Pod":                       podStatusFields(),
 		"CertificateSigningRequest": of(VerifiedBy("what the request itself names, which is judged before it is approved"), "conditions"),

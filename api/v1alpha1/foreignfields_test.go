@@ -99,6 +99,8 @@ var untyped = map[string]string{
 	"internal/objects.assessStatus conditions[Ready]":              v1alpha1.AnyObject,
 	"internal/objects.assessStatus kstatus":                        v1alpha1.AnyObject,
 	"internal/objects.isRunning conditions[Complete]":              v1alpha1.AnyObject,
+	"internal/objects.leftIn conditions":                           "Namespace",
+	"internal/objects.leftIn .":                                    condition,
 	"internal/objects.olderChart lastAttemptedRevision":            "HelmRelease",
 	"internal/repos.FluxSource artifact":                           parts,
 	"internal/repos.FluxSource conditions":                         parts,

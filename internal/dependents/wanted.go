@@ -46,7 +46,9 @@ func (p *planner) planWanted(d *Dependent) {
 		p.clearMarks(d, live)
 	}
 	if live != nil && live.GetDeletionTimestamp() != nil {
-		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Message: "is being deleted and will be created again"})
+		p.stand(entry, objects.Standing{
+			Health: objects.Progressing, Status: objects.StatusDeleting, Message: objects.Going(live, "is being deleted", " and will be created again"),
+		})
 		return
 	}
 	unchanged := live != nil && p.isCurrent(d, entry, live)
