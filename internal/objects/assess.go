@@ -189,6 +189,9 @@ func assessStatus(live *unstructured.Unstructured) Standing {
 	if err != nil {
 		return Standing{Health: Unknown, Status: StatusProgress, Message: err.Error()}
 	}
+	if result.Status != status.FailedStatus && result.Status != status.TerminatingStatus && IsSuspended(live) && isRunning(live) {
+		return Standing{Health: Ignored, Status: StatusSuspended, Message: "is suspended"}
+	}
 	// kstatus reads the generation of the status and not that of a condition.
 	ready, _ := ConditionOf(live, "Ready")
 	switch result.Status {
