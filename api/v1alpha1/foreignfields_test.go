@@ -98,7 +98,7 @@ var untyped = map[string]string{
 	"internal/objects.assessCondition observedGeneration":          "HelmRelease " + v1alpha1.AnyObject,
 	"internal/objects.assessStatus conditions[Ready]":              v1alpha1.AnyObject,
 	"internal/objects.assessStatus kstatus":                        v1alpha1.AnyObject,
-	"internal/objects.isRunning conditions[Complete]":              v1alpha1.AnyObject,
+	"internal/objects.hasCompleted conditions[Complete]":           v1alpha1.AnyObject,
 	"internal/objects.leftIn conditions":                           "Namespace",
 	"internal/objects.leftIn .":                                    condition,
 	"internal/objects.olderChart lastAttemptedRevision":            "HelmRelease",

@@ -108,6 +108,9 @@ type Entry struct {
 	// ResourceVersion that the last apply led to, for kinds without a
 	// generation.
 	ResourceVersion string
+	// Completed is true where the object was seen to do its work with the content
+	// of Digest, and to be one that goes for that: it is not made again then.
+	Completed bool
 	// Status is the object's standing in one word; see the Status constants.
 	Status string
 	// Since is when Status became what it is.

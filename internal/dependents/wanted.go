@@ -45,6 +45,11 @@ func (p *planner) planWanted(d *Dependent) {
 	if live != nil {
 		p.clearMarks(d, live)
 	}
+	entry = p.noteCompletion(d, entry, live)
+	if p.isDone(d, entry, live) {
+		p.stand(entry, done())
+		return
+	}
 	if live != nil && live.GetDeletionTimestamp() != nil {
 		p.stand(entry, objects.Standing{
 			Health: objects.Progressing, Status: objects.StatusDeleting, Message: objects.Going(live, "is being deleted", " and will be created again"),
@@ -205,6 +210,9 @@ func (p *planner) waitForDependencies(d *Dependent) (objects.ID, string) {
 			if live == nil {
 				return id, fmt.Sprintf("waits for %s, which does not exist yet", id)
 			}
+			continue
+		}
+		if !p.Stale[id] && p.isDone(dependency, p.noteCompletion(dependency, p.entries[id], live), live) {
 			continue
 		}
 		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) && !p.isMadeOnce(dependency, live) {

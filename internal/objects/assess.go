@@ -210,14 +210,22 @@ func assessStatus(live *unstructured.Unstructured) Standing {
 	}
 }
 
-// isRunning tells whether a live object is a Job that has not ended: kstatus takes
+// isRunning tells whether a live object is a Job that has not completed: kstatus takes
 // one for ready as soon as it has begun.
 func isRunning(live *unstructured.Unstructured) bool {
-	if live.GroupVersionKind().Group != "batch" || live.GetKind() != "Job" {
-		return false
-	}
+	return IsJobKind(live.GroupVersionKind().GroupKind()) && !hasCompleted(live)
+}
+
+func hasCompleted(live *unstructured.Unstructured) bool {
 	complete, _ := ConditionOf(live, "Complete")
-	return complete.Status != "True"
+	return complete.Status == "True"
+}
+
+// GoesWhenDone tells whether a live object has done its work, and goes for that: a Job
+// that has completed and has a ttlSecondsAfterFinished.
+func GoesWhenDone(live *unstructured.Unstructured) bool {
+	ttl, _, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "ttlSecondsAfterFinished")
+	return ttl != nil && IsJobKind(live.GroupVersionKind().GroupKind()) && hasCompleted(live)
 }
 
 // Told makes a sentence's end of what an object says of itself.

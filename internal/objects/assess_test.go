@@ -194,6 +194,38 @@ func job(changes ...objectstest.Change) *unstructured.Unstructured {
 	return objectstest.Live(objects.ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, append([]objectstest.Change{objectstest.Generation(1)}, changes...)...)
 }
 
+func TestGoesWhenDone(t *testing.T) {
+	ttl := func(value any) objectstest.Change {
+		return func(o *unstructured.Unstructured) {
+			spec, _ := o.Object["spec"].(map[string]any)
+			if spec == nil {
+				spec = map[string]any{}
+			}
+			spec["ttlSecondsAfterFinished"] = value
+			o.Object["spec"] = spec
+		}
+	}
+	complete := objectstest.Conditioned("Complete", "True", "", "")
+	for name, tc := range map[string]struct {
+		live *unstructured.Unstructured
+		want bool
+	}{
+		"complete, with a TTL":      {job(complete, ttl(int64(5))), true},
+		"with a TTL of no time":     {job(complete, ttl(int64(0))), true},
+		"complete, without a TTL":   {job(complete), false},
+		"with a TTL, not complete":  {job(ttl(int64(5))), false},
+		"with a TTL that is null":   {job(complete, ttl(nil)), false},
+		"failed, with a TTL":        {job(objectstest.Conditioned("Failed", "True", "", ""), ttl(int64(5))), false},
+		"complete is not yet true":  {job(objectstest.Conditioned("Complete", "False", "", ""), ttl(int64(5))), false},
+		"of another group":          {objectstest.Live(objects.ID{Group: "example.com", Kind: "Job", Name: "a"}, complete, ttl(int64(5))), false},
+		"a CronJob, which goes not": {objectstest.Live(objects.ID{Group: "batch", Kind: "CronJob", Name: "a"}, complete, ttl(int64(5))), false},
+	} {
+		if got := objects.GoesWhenDone(tc.live); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 func TestWorst(t *testing.T) {
 	if _, found := objects.Worst(nil); found {
 		t.Error("nothing has no worst standing")

@@ -102,6 +102,9 @@ func IsReleaseKind(gk schema.GroupKind) bool {
 		gk == schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
 }
 
+// IsJobKind tells whether objects of a kind do their work once, and have done it then.
+func IsJobKind(gk schema.GroupKind) bool { return gk == schema.GroupKind{Group: "batch", Kind: "Job"} }
+
 // Scope says whether objects of a kind live in a namespace.
 type Scope string
 

@@ -236,7 +236,7 @@ func (l Look) inventory() []dependents.Entry {
 		id := IdentityOf(known)
 		entry := dependents.Entry{
 			ID: id, Digest: known.Digest, UID: known.UID, Generation: known.Generation, ResourceVersion: known.ResourceVersion,
-			Status: known.Status, Since: known.LastTransitionTime.Time, Origin: keyOf(known),
+			Completed: known.Completed, Status: known.Status, Since: known.LastTransitionTime.Time, Origin: keyOf(known),
 			Stays: !l.MayPrune && !replaced[keyOf(known)],
 			// Without a rank: what goes after what is said by DependsOn alone, so that no object
 			// waits for one that waits for it.
@@ -354,7 +354,7 @@ func list(entries []dependents.Entry, messages map[objects.ID]string) []v1alpha1
 		one := v1alpha1.Dependent{
 			ID: id, Of: of, Group: entry.ID.Group, Kind: entry.ID.Kind, Namespace: entry.ID.Namespace, Name: entry.ID.Name, Cluster: entry.ID.Cluster,
 			Status: entry.Status, Message: messages[entry.ID], LastTransitionTime: metav1.NewTime(entry.Since.Truncate(time.Second)),
-			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion,
+			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, Completed: entry.Completed,
 		}
 		for _, on := range entry.DependsOn {
 			if id := named[on]; id != "" && on != entry.ID {
