@@ -144,6 +144,8 @@ type ObservedClusters struct {
 	// and that the cluster does not serve, also of kinds that it serves at
 	// another version.
 	Unserved map[objects.ServedVersion]bool
+	// Classes holds the StorageClasses that ClassesInQuestion names.
+	Classes map[objects.ID]VolumeClass
 	// KindError says that a kind of the layer must not be watched or read.
 	KindError error
 }

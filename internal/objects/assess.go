@@ -282,4 +282,7 @@ const (
 	StatusProgress   = "InProgress"
 	StatusFailed     = "Failed"
 	StatusKept       = "Kept"
+	// StatusWaitsForConsumer is that of a claim for a volume that is made when a Pod
+	// wants it.
+	StatusWaitsForConsumer = "WaitsForFirstConsumer"
 )
