@@ -61,7 +61,7 @@ func (p *planner) planWanted(d *Dependent) {
 		p.plan.Unchanged = append(p.plan.Unchanged, d)
 	}
 	if unchanged || live != nil && p.isMadeOnce(d, live) {
-		standing := d.judge(live)
+		standing := d.standing(entry, live, d.judge)
 		standing.Current = true
 		if p.MayWrite && !p.Held {
 			p.makeRoom(d)
@@ -218,7 +218,7 @@ func (p *planner) waitForDependencies(d *Dependent) (objects.ID, string) {
 		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) && !p.isMadeOnce(dependency, live) {
 			return id, fmt.Sprintf("waits for %s, which has yet to be applied", id)
 		}
-		standing := dependency.assess(live)
+		standing := dependency.standing(p.entries[id], live, dependency.assess)
 		if standing.Health > objects.Ignored {
 			return id, fmt.Sprintf("waits for %s, which %s", id, cmp.Or(standing.Message, "is "+standing.Status))
 		}
