@@ -249,7 +249,7 @@ func (o *observer) doom(hook v1alpha1.DeleteBefore, obj *unstructured.Unstructur
 			return nil
 		}
 	}
-	doomed := layers.Doomed{ID: id, UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(), Finalizers: obj.GetFinalizers()}
+	doomed := layers.Doomed{ID: id, UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(), Kept: objects.KeptBy(obj)}
 	if since := obj.GetDeletionTimestamp(); since != nil {
 		doomed.Since = since.Time
 	}

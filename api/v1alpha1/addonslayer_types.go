@@ -448,6 +448,11 @@ type Resource struct {
 	// Flux's kinds, whose generation says as much.
 	// +optional
 	Fields string `json:"fields,omitempty"`
+	// Completed is true for a Job with ttlSecondsAfterFinished that was seen to
+	// complete with the content of Digest: it is not run again when its TTL has
+	// taken it away.
+	// +optional
+	Completed bool `json:"completed,omitempty"`
 	// File of the layer's directory that lists the object.
 	// +optional
 	File string `json:"file,omitempty"`

@@ -46,7 +46,7 @@ type Dependent struct {
 	// +optional
 	Status string `json:"status,omitempty"`
 	// Message says what is waited for, or what went wrong; empty for an object that is as it
-	// should be.
+	// should be, but for one that has done its work and is gone.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -69,6 +69,10 @@ type Dependent struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// Completed is true for a Job with ttlSecondsAfterFinished that was seen to complete with
+	// the content of Digest: it is not run again when its TTL has taken it away.
+	// +optional
+	Completed bool `json:"completed,omitempty"`
 	// DependsOn has the IDs of the objects that outlive this one.
 	// +kubebuilder:validation:MaxItems=50
 	// +kubebuilder:validation:items:MaxLength=253

@@ -37,6 +37,7 @@ func foreignStatusFields() map[string]map[string]StatusClass {
 		"CustomResourceDefinition":  definitionStatusFields(),
 		"ClusterProfile":            profileStatusFields(),
 		"Deployment":                deploymentStatusFields(),
+		"Namespace":                 of(NotActedOn, "conditions"),
 		"Node":                      nodeStatusFields(),
 		"Pod":                       podStatusFields(),
 		"CertificateSigningRequest": of(VerifiedBy("what the request itself names, which is judged before it is approved"), "conditions"),
@@ -82,7 +83,8 @@ func kustomizationStatusFields() map[string]StatusClass {
 func objectStatusFields() map[string]StatusClass {
 	const ready = "a layer or a claim that lists the object takes it for ready or not, and what waits for it is written"
 	return merged(
-		of(believes(ready), "observedGeneration", "conditions[Ready]", "conditions[Stalled]", "conditions[Reconciling]", "conditions[Complete]", "kstatus"),
+		of(believes(ready), "observedGeneration", "conditions[Ready]", "conditions[Stalled]", "conditions[Reconciling]", "conditions[Complete]", "kstatus",
+			"conditions[Available]", "conditions[Progressing]", "replicas", "updatedReplicas"),
 		of(believes("what expressions of a layer or a provider read is taken as it is: readiness, and values of templates"), "*"),
 	)
 }

@@ -119,7 +119,7 @@ func layerStatusFields() map[string]StatusClass {
 		of(VerifiedBy("the live object, which is compared with what is wanted"),
 			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion", "resources[].fields"),
 		of(Signed, "resources[].status"),
-		of(Withholds, "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn"),
+		of(Withholds, "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn", "resources[].completed"),
 	)
 }
 
@@ -148,7 +148,7 @@ func remoteClusterStatusFields() map[string]StatusClass {
 		of(VerifiedBy("the live copy, by its label and its MAC"),
 			"resources[].cluster", "resources[].namespace", "resources[].name", "resources[].kind",
 			"resources[].digest", "resources[].uid", "resources[].generation", "resources[].resourceVersion", "resources[].fields"),
-		of(Withholds, "resources[].status", "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn"),
+		of(Withholds, "resources[].status", "resources[].lastTransitionTime", "resources[].file", "resources[].dependsOn", "resources[].completed"),
 	)
 }
 
@@ -178,7 +178,7 @@ func claimStatusFields() map[string]StatusClass {
 		of(WhereListed, "observedGeneration", "conditions"),
 		of(VerifiedBy(mac), "objectsMAC", "objects[].id", "objects[].of", "objects[].group", "objects[].kind", "objects[].namespace", "objects[].name",
 			"objects[].cluster", "objects[].status", "objects[].message", "objects[].lastTransitionTime", "objects[].digest", "objects[].uid",
-			"objects[].generation", "objects[].resourceVersion", "objects[].dependsOn"),
+			"objects[].generation", "objects[].resourceVersion", "objects[].completed", "objects[].dependsOn"),
 	)
 }
 

@@ -211,9 +211,6 @@ func (c *checking) job(path string, job *v1alpha1.BundleJob) {
 	if _, is := spec["template"].(map[string]any); !is {
 		c.say(path+".spec.template", "is missing: a Job needs it")
 	}
-	if spec["ttlSecondsAfterFinished"] != nil {
-		c.say(path+".spec.ttlSecondsAfterFinished", "would have the Job run again each time it is gone: remove it")
-	}
 }
 
 func (c *checking) object(path string, object v1alpha1.Manifest) {

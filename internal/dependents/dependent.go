@@ -113,6 +113,9 @@ type Entry struct {
 	// Fields identifies the fields that were the primary's after the last apply; empty
 	// where that is not known, and for strict kinds. See fields.Note.
 	Fields string
+	// Completed is true where the object was seen to do its work with the content
+	// of Digest, and to be one that goes for that: it is not made again then.
+	Completed bool
 	// Status is the object's standing in one word; see the Status constants.
 	Status string
 	// Since is when Status became what it is.

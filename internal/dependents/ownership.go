@@ -156,7 +156,7 @@ func (p *planner) makeRoom(d *Dependent) (objects.ID, string) {
 			return id, fmt.Sprintf("waits for %s, which was written a moment ago", id)
 		}
 		if live.GetDeletionTimestamp() != nil && !objects.IsSuspended(live) {
-			return id, fmt.Sprintf("waits for %s, which is being uninstalled and must be gone first", id)
+			return id, fmt.Sprintf("waits for %s, which %s", id, objects.Going(live, "is being uninstalled", " and must be gone first"))
 		}
 		h := p.handOver(live, id)
 		if h.waits != "" {

@@ -16,7 +16,7 @@ import (
 )
 
 // allIDs are the objects of random worlds.
-var allIDs = []objects.ID{a, b, c, releaseID("d"), configID("s"), configID("t"), issuerID("i")}
+var allIDs = []objects.ID{a, b, c, releaseID("d"), configID("s"), configID("t"), issuerID("i"), jobID("j")}
 
 func chance(t *rapid.T, percent int, what string) bool {
 	return rapid.IntRange(0, 99).Draw(t, what) >= 100-percent
@@ -83,6 +83,7 @@ func drawEntry(t *rapid.T, in *Input, id objects.ID) {
 	if chance(t, 15, "undeployed") {
 		e.Digest, e.Generation, e.ResourceVersion = "", 0, ""
 	}
+	e.Completed = chance(t, 25, "completed")
 	in.Inventory = append(in.Inventory, e)
 }
 
@@ -111,6 +112,8 @@ func drawLive(t *rapid.T, in *Input, id objects.ID) {
 		{10, heldByStrata},
 		{10, supersededBy("a")},
 		{10, supersededBy("b")},
+		{30, expires},
+		{30, complete},
 	} {
 		if chance(t, option.percent, "option") {
 			option.change(obj)
@@ -285,6 +288,8 @@ func (s *safety) checkWrite(action Action) {
 		s.Errorf("%s is written behind a closed gate", action.ID)
 	case s.NotServed[action.ID.ServedKind()]:
 		s.Errorf("%s is of a kind that is not served", action.ID)
+	case action.ID == jobID("j") && entry.Completed && entry.Digest == d.Digest && s.Live[action.ID] == nil:
+		s.Errorf("%s is run again", action.ID)
 	case action.UID != "" && s.Live[action.ID].GetDeletionTimestamp() != nil:
 		s.Errorf("%s is being deleted", action.ID)
 	}

@@ -46,6 +46,7 @@ func Record(inventory []Entry, results []Result) []Entry {
 		}
 		recorded[i].Digest = result.Action.Wanted.Digest
 		recorded[i].UID = shortUID(result.UID)
+		recorded[i].Completed = false // what was written has yet to do its work
 		recorded[i].Generation = result.Generation
 		recorded[i].Fields = result.Fields
 		recorded[i].ResourceVersion = ""

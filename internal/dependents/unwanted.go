@@ -63,7 +63,7 @@ func (p *planner) planUnwanted(entry Entry) {
 			objects.Standing{Health: objects.Ignored, Status: objects.StatusKept, Unwanted: true, Message: objects.Told("is released and kept", entry.Spared)},
 		)
 	case live.GetDeletionTimestamp() != nil:
-		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Unwanted: true, Message: "is being removed"})
+		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Unwanted: true, Message: objects.Going(live, "is being removed", "")})
 	default:
 		p.planOrphan(entry, live)
 	}
@@ -86,7 +86,7 @@ func (p *planner) planForsaken(entry Entry, live *unstructured.Unstructured) {
 		Health:   objects.Progressing,
 		Status:   objects.StatusDeleting,
 		Unwanted: true,
-		Message:  "is being removed, and what it installed is left behind",
+		Message:  objects.Going(live, "is being removed", ", and what it installed is left behind"),
 	}
 	switch {
 	case !objects.IsSuspended(live):
@@ -346,7 +346,7 @@ func (p *planner) planSuperseded(entry Entry, live *unstructured.Unstructured) {
 	successor := p.wanted[id]
 	switch {
 	case live.GetDeletionTimestamp() != nil:
-		standing.Message = "is being removed, and what it installed stays"
+		standing.Message = objects.Going(live, "is being removed", ", and what it installed stays")
 	case successor == nil && entry.Deletion == DeletionOrphan && p.Live[id] != nil:
 		p.act(Action{Verb: VerbRelease, ID: entry.ID})
 		standing.Health, standing.Status = objects.Ignored, objects.StatusKept

@@ -17,6 +17,11 @@ import (
 // more for what the inventory cuts off.
 func graceOver(e *Entry) { since(objects.StatusOrphaned, testGrace+time.Second)(e) }
 
+// finalized is an object that somebody keeps.
+func finalized(names ...string) change {
+	return func(o *unstructured.Unstructured) { o.SetFinalizers(names) }
+}
+
 func TestMakeOrphans(t *testing.T) {
 	secondsLeft := func(e *Entry) {
 		e.Status, e.Since = objects.StatusOrphaned, testNow.Truncate(time.Second).Add(-testGrace)
@@ -102,6 +107,10 @@ func TestMakeOrphans(t *testing.T) {
 		"being deleted": {
 			reason: "it is on its way", in: world(inventory(had(a, graceOver)), lives(release("a", orphaned, deleting))),
 			standings: []string{"a progressing Deleting unwanted: is being removed"},
+		},
+		"kept by a finalizer": {
+			reason: "who has to let it go is named", in: world(inventory(had(a, graceOver)), lives(release("a", orphaned, deleting, finalized("example.com/stuck")))),
+			standings: []string{"a progressing Deleting unwanted: is being removed, kept by example.com/stuck"},
 		},
 		"without prune": {
 			reason: "nothing leaves while the directory does not count", in: world(readOnly, inventory(had(a, graceOver)), lives(release("a", orphaned))),

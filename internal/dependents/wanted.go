@@ -46,8 +46,15 @@ func (p *planner) planWanted(d *Dependent) {
 	if live != nil {
 		p.clearMarks(d, live)
 	}
+	entry = p.noteCompletion(d, entry, live)
+	if p.isDone(d, entry, live) {
+		p.stand(entry, done())
+		return
+	}
 	if live != nil && live.GetDeletionTimestamp() != nil {
-		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Message: "is being deleted and will be created again"})
+		p.stand(entry, objects.Standing{
+			Health: objects.Progressing, Status: objects.StatusDeleting, Message: objects.Going(live, "is being deleted", " and will be created again"),
+		})
 		return
 	}
 	dispute, disputed := p.dispute(d)
@@ -56,7 +63,7 @@ func (p *planner) planWanted(d *Dependent) {
 		p.plan.Unchanged = append(p.plan.Unchanged, d)
 	}
 	if unchanged || live != nil && p.isMadeOnce(d, live) {
-		standing := d.judge(live)
+		standing := d.standing(entry, live, d.judge)
 		standing.Current = true
 		if p.MayWrite && !p.Held {
 			p.makeRoom(d)
@@ -234,10 +241,13 @@ func (p *planner) waitForDependencies(d *Dependent) (objects.ID, string) {
 			}
 			continue
 		}
+		if !p.Stale[id] && p.isDone(dependency, p.noteCompletion(dependency, p.entries[id], live), live) {
+			continue
+		}
 		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) && !p.isMadeOnce(dependency, live) {
 			return id, fmt.Sprintf("waits for %s, which has yet to be applied", id)
 		}
-		standing := dependency.assess(live)
+		standing := dependency.standing(p.entries[id], live, dependency.assess)
 		if standing.Health > objects.Ignored {
 			return id, fmt.Sprintf("waits for %s, which %s", id, cmp.Or(standing.Message, "is "+standing.Status))
 		}

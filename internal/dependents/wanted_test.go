@@ -114,6 +114,11 @@ func TestMakeWrites(t *testing.T) {
 			in:        world(wanted(want(a)), inventory(had(a)), lives(release("a", deleting))),
 			standings: []string{"a progressing Deleting: is being deleted and will be created again"},
 		},
+		"being deleted, and kept": {
+			reason:    "who has to let it go is named",
+			in:        world(wanted(want(a)), inventory(had(a)), lives(release("a", deleting, finalized("example.com/stuck")))),
+			standings: []string{"a progressing Deleting: is being deleted, kept by example.com/stuck, and will be created again"},
+		},
 		"being deleted by its successor's doing": {
 			reason:    "awake, it would uninstall what it stands for; it goes as it was deleted, suspended",
 			in:        world(wanted(want(a)), inventory(had(a)), lives(release("a", suspended, supersededBy("b"), deleting))),

@@ -55,6 +55,7 @@ type Kinds struct {
 	definedBy   map[schema.GroupKind]string
 	// changes counts what may have changed how kinds are served.
 	changes int
+	classes classes
 	// reading is held by those who read from the cache of a kind that may go.
 	reading sync.RWMutex
 }

@@ -418,17 +418,20 @@ func isStalled(layer *v1alpha1.AddonsLayer) bool {
 }
 
 func deployedMessage(standings []objects.Standing, target Target) string {
-	releases, suspended, kept := 0, 0, 0
+	releases, suspended, paused, kept := 0, 0, 0, 0
 	for _, standing := range standings {
+		isRelease, isSuspended := objects.IsReleaseKind(standing.ID.GroupKind()), standing.Status == objects.StatusSuspended
 		switch {
 		case standing.Unwanted && standing.Status == objects.StatusOrphaned:
 			kept++
 		case standing.Unwanted:
-		case standing.Status == objects.StatusSuspended:
+		case isRelease && isSuspended:
 			suspended++
 			releases++
-		case objects.IsReleaseKind(standing.ID.GroupKind()):
+		case isRelease:
 			releases++
+		case isSuspended:
+			paused++
 		}
 	}
 	noun := "releases"
@@ -438,6 +441,11 @@ func deployedMessage(standings []objects.Standing, target Target) string {
 	message := fmt.Sprintf("version %s of revision %s is deployed: %d %s", target.Version, target.Revision, releases, noun)
 	if suspended > 0 {
 		message += fmt.Sprintf(", %d of them suspended", suspended)
+	}
+	if paused == 1 {
+		message += ", 1 other object suspended"
+	} else if paused > 1 {
+		message += fmt.Sprintf(", %d other objects suspended", paused)
 	}
 	if kept > 0 {
 		message += fmt.Sprintf(", %d objects kept for other layers", kept)

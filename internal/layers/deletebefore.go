@@ -37,8 +37,8 @@ type Doomed struct {
 	ResourceVersion string
 	// Since is when its deletion began; zero where it has not.
 	Since time.Time
-	// Finalizers that it still has.
-	Finalizers []string
+	// Kept says what keeps it, as objects.KeptBy does.
+	Kept string
 	// Timeout of the entry of deleteBefore that found it; 0 for the default.
 	Timeout time.Duration
 }
@@ -103,8 +103,8 @@ func doomedMessage(doomed []Doomed) string {
 			break
 		}
 		name := one.ID.String()
-		if len(one.Finalizers) > 0 && !one.Since.IsZero() {
-			name += fmt.Sprintf(" (kept by %s)", address.Line(strings.Join(one.Finalizers, ", "), maxCarriedCause))
+		if one.Kept != "" && !one.Since.IsZero() {
+			name += fmt.Sprintf(" (kept by %s)", address.Line(one.Kept, maxCarriedCause))
 		}
 		names = append(names, name)
 	}

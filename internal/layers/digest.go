@@ -31,6 +31,10 @@ func (o Observation) content(dir *directories.Directory, version string) ([]depe
 // rollOut adds what the layer says of how its objects are applied and judged.
 func (o Observation) rollOut(d *dependents.Dependent, checks hooks.Checks) {
 	gk := d.ID.GroupKind()
+	if gk == kinds.VolumeClaimKind && d.Mode != dependents.ModeObserve {
+		cluster := d.ID.Cluster
+		d.Ready = func(live *unstructured.Unstructured) objects.Standing { return o.volumeClaimStanding(cluster, live) }
+	}
 	d.Recreate = d.Recreate || o.Layer.Spec.Force && kinds.MayRecreate(gk)
 	switch {
 	case d.Mode == dependents.ModeObserve || d.Shared:

@@ -128,7 +128,7 @@ func TestDecideDeleteBefore(t *testing.T) {
 		}
 	}
 	since := func(ago time.Duration) Doomed {
-		return Doomed{UID: "x", Since: testNow.Add(-ago), Finalizers: []string{"cloud.example/balancer"}}
+		return Doomed{UID: "x", Since: testNow.Add(-ago), Kept: "cloud.example/balancer"}
 	}
 	begun := func(l *v1alpha1.AddonsLayer) {
 		l.Status.Conditions = append(l.Status.Conditions, metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue})

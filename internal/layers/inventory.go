@@ -28,7 +28,7 @@ func Inventory(resources []v1alpha1.Resource, live map[objects.ID]*unstructured.
 		id := objects.ID{Cluster: resource.Cluster, Group: gk.Group, Kind: gk.Kind, Namespace: resource.Namespace, Name: resource.Name}
 		entry := dependents.Entry{
 			ID: id, Digest: resource.Digest, UID: resource.UID, Generation: resource.Generation, ResourceVersion: resource.ResourceVersion, Fields: resource.Fields,
-			Status: resource.Status, Since: resource.LastTransitionTime.Time, Origin: resource.File,
+			Completed: resource.Completed, Status: resource.Status, Since: resource.LastTransitionTime.Time, Origin: resource.File,
 		}
 		for _, name := range resource.DependsOn {
 			on := id
@@ -65,7 +65,7 @@ func Resources(entries []dependents.Entry) []v1alpha1.Resource {
 			Cluster: entry.ID.Cluster, Namespace: entry.ID.Namespace, Name: entry.ID.Name, Kind: kinds.ResourceKind(entry.ID.GroupKind()),
 			Status: entry.Status, LastTransitionTime: metav1.NewTime(entry.Since.Truncate(time.Second)),
 			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, Fields: entry.Fields,
-			File: entry.Origin,
+			Completed: entry.Completed, File: entry.Origin,
 		}
 		for _, on := range entry.DependsOn {
 			if on.GroupKind() != entry.ID.GroupKind() {

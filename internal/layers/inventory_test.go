@@ -37,7 +37,7 @@ func TestInventoryRoundTrip(t *testing.T) {
 		}
 		e := dependents.Entry{
 			ID: id, Digest: name.Draw(t, "digest"), Generation: rapid.Int64().Draw(t, "generation"), ResourceVersion: name.Draw(t, "version"),
-			Status: name.Draw(t, "status"), Since: time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "since"), 0).UTC(), Rank: kinds.RankOf(gk), Origin: name.Draw(t, "file"),
+			Completed: rapid.Bool().Draw(t, "completed"), Status: name.Draw(t, "status"), Since: time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "since"), 0).UTC(), Rank: kinds.RankOf(gk), Origin: name.Draw(t, "file"),
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "dependencies") {
 			e.DependsOn = append(e.DependsOn, objects.ID{Group: gk.Group, Kind: gk.Kind, Namespace: name.Draw(t, "namespace"), Name: name.Draw(t, "name")})

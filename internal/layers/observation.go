@@ -144,6 +144,8 @@ type ObservedClusters struct {
 	// and that the cluster does not serve, also of kinds that it serves at
 	// another version.
 	Unserved map[objects.ServedVersion]bool
+	// Classes holds the StorageClasses that ClassesInQuestion names.
+	Classes map[objects.ID]VolumeClass
 	// KindError says that a kind of the layer must not be watched or read.
 	KindError error
 }
@@ -262,8 +264,10 @@ func (o Observation) inventory() []dependents.Entry {
 			entries = append(entries, entryOf(dependents.Entry{ID: id, Status: objects.StatusProgress, Since: o.Now}, o.Live[id]))
 		}
 	}
+	foreign := v1alpha1.IsForeign(o.Layer.Status.Conditions)
 	for i := range entries {
 		entry := &entries[i]
+		entry.Completed = entry.Completed && !foreign // what somebody else has written was not seen
 		if !o.Layer.Spec.Prunes() && (!isDeleting(o.Layer) || o.Layer.Spec.OnDeletion() != v1alpha1.DeletionPolicyDelete) {
 			entry.Deletion, entry.Spared = dependents.DeletionOrphan, ""
 		}

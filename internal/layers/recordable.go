@@ -74,6 +74,7 @@ func recorded(d *dependents.Dependent) dependents.Entry {
 func longest(entry dependents.Entry) dependents.Entry {
 	entry.UID, entry.Generation, entry.ResourceVersion, entry.Fields = "00000000", 1000, strings.Repeat("0", 12), "00000000"
 	entry.Status, entry.Since = "DependencyNotReady", time.Unix(0, 0)
+	entry.Completed = objects.IsJobKind(entry.ID.GroupKind())
 	return entry
 }
 

@@ -189,6 +189,9 @@ func assessStatus(live *unstructured.Unstructured) Standing {
 	if err != nil {
 		return Standing{Health: Unknown, Status: StatusProgress, Message: err.Error()}
 	}
+	if result.Status != status.FailedStatus && result.Status != status.TerminatingStatus && IsSuspended(live) && isRunning(live) {
+		return Standing{Health: Ignored, Status: StatusSuspended, Message: "is suspended"}
+	}
 	// kstatus reads the generation of the status and not that of a condition.
 	ready, _ := ConditionOf(live, "Ready")
 	switch result.Status {
@@ -207,14 +210,22 @@ func assessStatus(live *unstructured.Unstructured) Standing {
 	}
 }
 
-// isRunning tells whether a live object is a Job that has not ended: kstatus takes
+// isRunning tells whether a live object is a Job that has not completed: kstatus takes
 // one for ready as soon as it has begun.
 func isRunning(live *unstructured.Unstructured) bool {
-	if live.GroupVersionKind().Group != "batch" || live.GetKind() != "Job" {
-		return false
-	}
+	return IsJobKind(live.GroupVersionKind().GroupKind()) && !hasCompleted(live)
+}
+
+func hasCompleted(live *unstructured.Unstructured) bool {
 	complete, _ := ConditionOf(live, "Complete")
-	return complete.Status != "True"
+	return complete.Status == "True"
+}
+
+// GoesWhenDone tells whether a live object has done its work, and goes for that: a Job
+// that has completed and has a ttlSecondsAfterFinished.
+func GoesWhenDone(live *unstructured.Unstructured) bool {
+	ttl, _, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "ttlSecondsAfterFinished")
+	return ttl != nil && IsJobKind(live.GroupVersionKind().GroupKind()) && hasCompleted(live)
 }
 
 // Told makes a sentence's end of what an object says of itself.
@@ -271,4 +282,7 @@ const (
 	StatusProgress   = "InProgress"
 	StatusFailed     = "Failed"
 	StatusKept       = "Kept"
+	// StatusWaitsForConsumer is that of a claim for a volume that is made when a Pod
+	// wants it.
+	StatusWaitsForConsumer = "WaitsForFirstConsumer"
 )

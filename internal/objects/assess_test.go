@@ -140,6 +140,31 @@ func TestAssessObject(t *testing.T) {
 			live: objectstest.Live(objects.ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, objectstest.Conditioned("Complete", "True", "", "")),
 			want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
+		"a job that is suspended": {
+			reason: "it neither blocks nor counts, as a release that is suspended", how: objects.AssessStatus,
+			live: job(objectstest.Suspended), want: objects.Standing{Health: objects.Ignored, Status: objects.StatusSuspended, Message: "is suspended"},
+		},
+		"a job that was suspended while it ran": {
+			reason: "as Kueue does to make room for another one", how: objects.AssessStatus,
+			live: job(objectstest.Suspended, objectstest.Conditioned("Suspended", "True", "JobSuspended", ""), func(o *unstructured.Unstructured) {
+				o.Object["status"].(map[string]any)["startTime"] = "2026-01-02T03:04:05Z"
+			}),
+			want: objects.Standing{Health: objects.Ignored, Status: objects.StatusSuspended, Message: "is suspended"},
+		},
+		"a job that has ended and is suspended": {
+			reason: "it is done", how: objects.AssessStatus,
+			live: job(objectstest.Suspended, objectstest.Conditioned("Complete", "True", "", "")), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
+		},
+		"a job that has failed and is suspended": {
+			reason: "it does not get on when it is resumed", how: objects.AssessStatus,
+			live: job(objectstest.Suspended, objectstest.Conditioned("Failed", "True", "", "")),
+			want: objects.Standing{Health: objects.Failed, Status: objects.StatusFailed, Message: "has failed: Job Failed. failed: 0/1", Said: "Job Failed. failed: 0/1"},
+		},
+		"a job of another group that is suspended": {
+			reason: "what suspend means there is not known", how: objects.AssessStatus,
+			live: objectstest.Live(objects.ID{Group: "example.com", Kind: "Job", Namespace: "default", Name: "a"}, objectstest.Suspended, objectstest.Conditioned("Ready", "False", "", "no")),
+			want: objects.Standing{Health: objects.Progressing, Status: objects.StatusProgress, Message: "is not ready: no", Said: "no"},
+		},
 		"kstatus, no status": {
 			reason: "whether anything will ever report on it cannot be known", live: objectstest.Live(custom, objectstest.Generation(1)), want: objects.Standing{Health: objects.Ready, Status: objects.StatusReady},
 		},
@@ -161,6 +186,43 @@ func TestAssessObject(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// job returns a Job as the API server has made it.
+func job(changes ...objectstest.Change) *unstructured.Unstructured {
+	return objectstest.Live(objects.ID{Group: "batch", Kind: "Job", Namespace: "default", Name: "a"}, append([]objectstest.Change{objectstest.Generation(1)}, changes...)...)
+}
+
+func TestGoesWhenDone(t *testing.T) {
+	ttl := func(value any) objectstest.Change {
+		return func(o *unstructured.Unstructured) {
+			spec, _ := o.Object["spec"].(map[string]any)
+			if spec == nil {
+				spec = map[string]any{}
+			}
+			spec["ttlSecondsAfterFinished"] = value
+			o.Object["spec"] = spec
+		}
+	}
+	complete := objectstest.Conditioned("Complete", "True", "", "")
+	for name, tc := range map[string]struct {
+		live *unstructured.Unstructured
+		want bool
+	}{
+		"complete, with a TTL":      {job(complete, ttl(int64(5))), true},
+		"with a TTL of no time":     {job(complete, ttl(int64(0))), true},
+		"complete, without a TTL":   {job(complete), false},
+		"with a TTL, not complete":  {job(ttl(int64(5))), false},
+		"with a TTL that is null":   {job(complete, ttl(nil)), false},
+		"failed, with a TTL":        {job(objectstest.Conditioned("Failed", "True", "", ""), ttl(int64(5))), false},
+		"complete is not yet true":  {job(objectstest.Conditioned("Complete", "False", "", ""), ttl(int64(5))), false},
+		"of another group":          {objectstest.Live(objects.ID{Group: "example.com", Kind: "Job", Name: "a"}, complete, ttl(int64(5))), false},
+		"a CronJob, which goes not": {objectstest.Live(objects.ID{Group: "batch", Kind: "CronJob", Name: "a"}, complete, ttl(int64(5))), false},
+	} {
+		if got := objects.GoesWhenDone(tc.live); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }
 

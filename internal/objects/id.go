@@ -106,6 +106,9 @@ func IsReleaseKind(gk schema.GroupKind) bool {
 // spec is all git's.
 func IsStrict(gk schema.GroupKind) bool { return strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") }
 
+// IsJobKind tells whether objects of a kind do their work once, and have done it then.
+func IsJobKind(gk schema.GroupKind) bool { return gk == schema.GroupKind{Group: "batch", Kind: "Job"} }
+
 // Scope says whether objects of a kind live in a namespace.
 type Scope string
 

@@ -236,7 +236,7 @@ func (l Look) inventory() []dependents.Entry {
 		id := IdentityOf(known)
 		entry := dependents.Entry{
 			ID: id, Digest: known.Digest, UID: known.UID, Generation: known.Generation, ResourceVersion: known.ResourceVersion,
-			Status: known.Status, Since: known.LastTransitionTime.Time, Origin: keyOf(known),
+			Completed: known.Completed, Status: known.Status, Since: known.LastTransitionTime.Time, Origin: keyOf(known),
 			Stays: !l.MayPrune && !replaced[keyOf(known)],
 			// Without a rank: what goes after what is said by DependsOn alone, so that no object
 			// waits for one that waits for it.
@@ -259,21 +259,25 @@ func (l Look) inventory() []dependents.Entry {
 // stand. Nothing of it hangs on the order of the objects.
 func (l Look) Report(plan dependents.Plan, results []dependents.Result) ([]v1alpha1.Dependent, []objects.Standing) {
 	standings := l.standings(plan, results)
-	messages := map[objects.ID]string{}
-	for _, standing := range standings {
-		messages[standing.ID] = printable.Line(standing.Message, maxMessage)
-	}
-	return list(dependents.Record(plan.Inventory, results), messages), standings
+	return list(dependents.Record(plan.Inventory, results), messagesOf(standings)), standings
 }
 
 // Planned returns what the status lists before a plan is carried out, so that nothing is made
 // that no status knows.
 func Planned(plan dependents.Plan) []v1alpha1.Dependent {
+	return list(plan.Inventory, messagesOf(plan.Standings))
+}
+
+// messagesOf returns what a status says of objects. A word that comes and goes with each scaling
+// is not worth a write.
+func messagesOf(standings []objects.Standing) map[objects.ID]string {
 	messages := map[objects.ID]string{}
-	for _, standing := range plan.Standings {
-		messages[standing.ID] = printable.Line(standing.Message, maxMessage)
+	for _, standing := range standings {
+		if standing.Message != objects.Scaling {
+			messages[standing.ID] = printable.Line(standing.Message, maxMessage)
+		}
 	}
-	return list(plan.Inventory, messages)
+	return messages
 }
 
 // standings says how the objects stand after a plan was carried out.
@@ -354,7 +358,7 @@ func list(entries []dependents.Entry, messages map[objects.ID]string) []v1alpha1
 		one := v1alpha1.Dependent{
 			ID: id, Of: of, Group: entry.ID.Group, Kind: entry.ID.Kind, Namespace: entry.ID.Namespace, Name: entry.ID.Name, Cluster: entry.ID.Cluster,
 			Status: entry.Status, Message: messages[entry.ID], LastTransitionTime: metav1.NewTime(entry.Since.Truncate(time.Second)),
-			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion,
+			Digest: entry.Digest, UID: entry.UID, Generation: entry.Generation, ResourceVersion: entry.ResourceVersion, Completed: entry.Completed,
 		}
 		for _, on := range entry.DependsOn {
 			if id := named[on]; id != "" && on != entry.ID {
