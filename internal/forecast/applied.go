@@ -39,6 +39,19 @@ func Applied(live, wanted *unstructured.Unstructured, rule fields.Rule) *unstruc
 	return &unstructured.Unstructured{Object: object}
 }
 
+// defaultReplicas gives a workload whose number of replicas git does not say any more the one
+// replica that the API server gives it then.
+func defaultReplicas(before, applied *unstructured.Unstructured) {
+	if gk := applied.GroupVersionKind().GroupKind(); gk.Group != "apps" || gk.Kind == "DaemonSet" {
+		return
+	}
+	_, had, _ := unstructured.NestedFieldNoCopy(before.Object, "spec", "replicas")
+	_, has, _ := unstructured.NestedFieldNoCopy(applied.Object, "spec", "replicas")
+	if had && !has {
+		_ = unstructured.SetNestedField(applied.Object, int64(1), "spec", "replicas") // of a specification that is there
+	}
+}
+
 // owned returns the fields that Strata takes back when it does not want them.
 func owned(live *unstructured.Unstructured, rule fields.Rule) *fieldpath.Set {
 	found := &fieldpath.Set{}

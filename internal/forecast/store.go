@@ -151,6 +151,7 @@ func (s *store) write(owner string, action dependents.Action, live *unstructured
 		return claimed
 	}
 	applied := Applied(claimed, action.Wanted.Applied(claimed, layers.Keys), action.Wanted.Takes(live, layers.Keys))
+	defaultReplicas(claimed, applied)
 	s.complete(applied)
 	return applied
 }
