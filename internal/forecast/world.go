@@ -77,3 +77,14 @@ type Content struct {
 	// what its status does.
 	Fixed bool
 }
+
+// NameInScope names what directories list as the cluster does, once Scopes are known: without
+// a namespace where the kind has none.
+func (w *World) NameInScope() {
+	for name, content := range w.Contents {
+		for _, directory := range []**directories.Directory{&content.Directory, &content.Deployed, &content.Restored, &content.Before} {
+			*directory = layers.InScope(*directory, w.Scopes)
+		}
+		w.Contents[name] = content
+	}
+}

@@ -180,6 +180,7 @@ func (l *linter) readFile(name string, data []byte, loaded bool) {
 			continue
 		}
 		found := object{place{name, document.Line}, &unstructured.Unstructured{Object: document.Value}}
+		l.noteNamespace(found)
 		key := found.GetKind() + "/" + nameOf(found.Unstructured)
 		if loaded {
 			if _, known := l.raw[key]; !known {

@@ -50,6 +50,7 @@ func (l *layer) label() string { return l.Name }
 // repository.
 func (l *linter) readLayers() error {
 	l.findScopes()
+	l.checkNamespaces()
 	for _, each := range l.objects {
 		if each.GetKind() != "AddonsLayer" || each.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
 			continue

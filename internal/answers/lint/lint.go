@@ -134,6 +134,7 @@ type linter struct {
 	directories    map[built]*directory      // of layers
 	scopes         map[schema.GroupKind]objects.Scope
 	unreadable     map[string]bool // files that cannot be read
+	written        []object        // identities of objects with a namespace
 	layers         []*layer
 	apart          map[string]map[string]bool // by folder, those of other clusters
 	bundles        map[string]*v1alpha1.ApplicationBundle

@@ -47,6 +47,7 @@ const (
 	ruleHold              = "hold-until"
 	ruleActInGit          = "act-in-git"
 	ruleUnusedDirectory   = "unused-directory"
+	ruleNamespace         = "namespace"
 	ruleEncrypted         = "encrypted"
 	ruleIgnored           = "ignored-document"
 	ruleVariables         = "variables"
@@ -125,6 +126,7 @@ func Rules() []Rule {
 				"An approval may be in git for the stage and the version that it names.",
 		},
 		{ruleUnusedDirectory, Warning, "HelmReleases that no layer names", "Nobody would install them: name their directory in a layer, or remove it."},
+		{ruleNamespace, Warning, "a namespace on an object whose kind has none", "The API server drops it, and so does Strata: remove it."},
 		{ruleEncrypted, Warning, "a file that is encrypted", "Lint has no key: what the file holds is not looked into, and everything else is."},
 		{ruleIgnored, Warning, "a kustomization of several documents", "kustomize reads the first document alone, and says nothing of the others: make it one."},
 		{
