@@ -45,6 +45,8 @@ type World struct {
 	// Complete fills in what the API server fills in where an object leaves it out;
 	// nil for nothing.
 	Complete func(*unstructured.Unstructured)
+	// Refuses says what the API server would refuse of an object; nil for nothing.
+	Refuses func(*unstructured.Unstructured) error
 	// Horizon is how long what goes on by itself is waited for; 0 means
 	// DefaultHorizon.
 	Horizon time.Duration

@@ -20,6 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/builtin"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
@@ -168,10 +169,11 @@ func (l *linter) readLayer(each *layer) error {
 	each.content = found.content
 	each.listing = layers.ListingOf(found.content)
 	for _, manifest := range found.content.Manifests {
+		at := l.origin(manifest.File, manifest.Line, manifest.Object)
 		if manifest.Object.GroupVersionKind().GroupKind() != kinds.HelmReleaseKind {
+			l.addOwn(at, each.label(), asOwn(builtin.Check(manifest.Object)))
 			continue
 		}
-		at := l.origin(manifest.File, manifest.Line, manifest.Object)
 		l.releases[at] = true
 		l.addAll(at, each.label(), checkRelease(manifest.Object))
 	}

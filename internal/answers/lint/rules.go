@@ -6,6 +6,7 @@ package lint
 import (
 	"fmt"
 
+	"github.com/strata-project/strata/internal/builtin"
 	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/schemas"
 )
@@ -84,8 +85,13 @@ func Rules() []Rule {
 			"a kustomization that cannot be built",
 			"Strata builds kustomizations from files of the repository alone: no remote bases, no Helm charts, no plug-ins that run programs.",
 		},
-		{ruleSchema, Error, "an object of Strata that the API server refuses", "The check is the API server's own, with the definitions of this version of Strata."},
-		{ruleUnknownField, Error, "a field that does not exist", "The API server drops such fields: what they should do does not happen."},
+		{
+			ruleSchema,
+			Error,
+			"an object of Strata or Kubernetes that the API server refuses",
+			"The check is the API server's own, with the definitions of this version of Strata and those of Kubernetes " + builtin.Version + ".",
+		},
+		{ruleUnknownField, Error, "a field that does not exist", "The API server drops or refuses such fields: what they should do does not happen."},
 		{ruleRelease, Error, "a HelmRelease that Flux's definition refuses", "Write it as the reference of Flux's HelmRelease v2 says."},
 		{
 			ruleBundle,
