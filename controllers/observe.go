@@ -277,7 +277,6 @@ func (o *observer) sameSource(layer *v1alpha1.AddonsLayer) bool {
 // observeKinds asks how the clusters serve the kinds in question, and sees to it
 // that they are watched.
 func (o *observer) observeKinds(ctx context.Context) error {
-	ids := map[objects.ID]bool{}
 	// Releases and their repositories are always looked at: one may stand for
 	// the same as a wanted one, or be Kraan's.
 	versions := map[objects.ServedKind][]string{{GroupKind: kinds.HelmReleaseKind}: nil, {GroupKind: kinds.HelmRepositoryKind}: nil}
@@ -287,19 +286,16 @@ func (o *observer) observeKinds(ctx context.Context) error {
 		}
 		for _, manifest := range directory.Manifests {
 			id := manifest.ID()
-			ids[id] = true
 			if version := manifest.Object.GroupVersionKind().Version; !slices.Contains(versions[id.ServedKind()], version) {
 				versions[id.ServedKind()] = append(versions[id.ServedKind()], version)
 			}
 		}
 	}
 	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
-		ids[entry.ID] = true
 		if _, known := versions[entry.ID.ServedKind()]; !known {
 			versions[entry.ID.ServedKind()] = nil
 		}
 	}
-	o.wantedIDs = objects.SortIDs(slices.Collect(maps.Keys(ids)))
 	var failed error
 	for kind, wanted := range versions {
 		err := o.observeKind(ctx, kind, wanted)
@@ -312,7 +308,27 @@ func (o *observer) observeKinds(ctx context.Context) error {
 			failed = errors.Join(failed, err)
 		}
 	}
+	o.nameObjects()
 	return failed
+}
+
+// nameObjects names what the layer lists and has as the cluster names it, now that the
+// scopes of its kinds are known.
+func (o *observer) nameObjects() {
+	ids := map[objects.ID]bool{}
+	for _, directory := range []**directories.Directory{&o.Directory, &o.Deployed, &o.Restored} {
+		*directory = layers.InScope(*directory, o.Scopes)
+		if *directory == nil {
+			continue
+		}
+		for _, manifest := range (*directory).Manifests {
+			ids[manifest.ID()] = true
+		}
+	}
+	for _, entry := range layers.Inventory(o.Layer.Status.Resources, nil) {
+		ids[entry.ID] = true
+	}
+	o.wantedIDs = objects.SortIDs(slices.Collect(maps.Keys(ids)))
 }
 
 // observeKind asks how a cluster serves a kind, at the versions that are wanted.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +34,7 @@ type store struct {
 	// dirty holds what Flux, or another controller, has yet to look at.
 	dirty    map[objects.ID]bool
 	complete func(*unstructured.Unstructured)
+	refuses  func(*unstructured.Unstructured) error
 	version  int
 }
 
@@ -43,6 +45,9 @@ func newStore(w World) *store {
 	}
 	if s.complete = w.Complete; s.complete == nil {
 		s.complete = func(*unstructured.Unstructured) {}
+	}
+	if s.refuses = w.Refuses; s.refuses == nil {
+		s.refuses = func(*unstructured.Unstructured) error { return nil }
 	}
 	if s.scopes == nil {
 		s.scopes = map[objects.ServedKind]objects.Scope{}
@@ -89,6 +94,9 @@ func (s *store) do(owner string, action dependents.Action) dependents.Result {
 	var done *unstructured.Unstructured
 	switch {
 	case action.Verb == dependents.VerbWrite:
+		if result.Err = s.refused(action); result.Err != nil {
+			return result
+		}
 		done = s.write(owner, action, live)
 	case live == nil:
 		result.Outdated = true
@@ -118,6 +126,19 @@ func (s *store) do(owner string, action dependents.Action) dependents.Result {
 	}
 	result.UID, result.Generation, result.ResourceVersion = done.GetUID(), done.GetGeneration(), done.GetResourceVersion()
 	return result
+}
+
+// refused says why the API server would take no such object.
+func (s *store) refused(action dependents.Action) error {
+	wanted, written := action.Wanted.Object.Get()
+	if !written || action.Wanted.Shared {
+		return nil
+	}
+	err := s.refuses(wanted)
+	if err == nil {
+		return nil
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Message: err.Error()}}
 }
 
 // write returns the object after it was applied; nil where somebody else has it.

@@ -45,6 +45,8 @@ type World struct {
 	// Complete fills in what the API server fills in where an object leaves it out;
 	// nil for nothing.
 	Complete func(*unstructured.Unstructured)
+	// Refuses says what the API server would refuse of an object; nil for nothing.
+	Refuses func(*unstructured.Unstructured) error
 	// Horizon is how long what goes on by itself is waited for; 0 means
 	// DefaultHorizon.
 	Horizon time.Duration
@@ -76,4 +78,15 @@ type Content struct {
 	// Fixed is true for a layer that stays as it is: it is not looked at, and lists
 	// what its status does.
 	Fixed bool
+}
+
+// NameInScope names what directories list as the cluster does, once Scopes are known: without
+// a namespace where the kind has none.
+func (w *World) NameInScope() {
+	for name, content := range w.Contents {
+		for _, directory := range []**directories.Directory{&content.Directory, &content.Deployed, &content.Restored, &content.Before} {
+			*directory = layers.InScope(*directory, w.Scopes)
+		}
+		w.Contents[name] = content
+	}
 }

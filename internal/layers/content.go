@@ -4,6 +4,7 @@
 package layers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,8 +87,13 @@ func contentOf(
 ) (dependents.Dependent, error) {
 	obj := manifest.Object.DeepCopy()
 	id := manifest.ID()
-	if err := CheckScope(manifest, scopes[id.ServedKind()]); err != nil {
+	scope := scopes[id.ServedKind()]
+	if err := CheckScope(manifest, scope); err != nil {
 		return dependents.Dependent{}, err
+	}
+	if scope == objects.ScopeCluster && id.Namespace != "" {
+		obj.SetNamespace("") // as the API server does
+		id.Namespace = ""
 	}
 	if manifest.Ensured {
 		return dependents.Dependent{
@@ -157,23 +163,41 @@ func setVersion(obj *unstructured.Unstructured, version string) error {
 	return unstructured.SetNestedField(obj.Object, version, "spec", "values", "kraanVersion")
 }
 
-// CheckScope says of an object that it has no namespace, or one too many, for its kind. The
-// error is a ContentError.
+// CheckScope says of an object that it has no namespace, and needs one for its kind. The
+// error is a ContentError. A namespace too many is no mistake: the API server drops it.
 func CheckScope(manifest directories.Manifest, scope objects.Scope) error {
 	id := manifest.ID()
-	var problem string
-	switch {
-	case scope == objects.ScopeNamespaced && id.Namespace == "":
-		problem = fmt.Sprintf("%s has none: name the namespace it belongs in, or spec.targetNamespace of its layer", id)
-	case scope == objects.ScopeCluster && id.Namespace != "":
-		problem = fmt.Sprintf("%s is of a kind without namespaces: remove it", id)
-	default:
+	if scope != objects.ScopeNamespaced || id.Namespace != "" {
 		return nil
 	}
 	return &directories.ContentError{
 		Reason: v1alpha1.ReasonInvalidManifest, File: manifest.File, Line: manifest.Line,
-		Field: "metadata.namespace", Message: problem,
+		Field: "metadata.namespace", Message: fmt.Sprintf("%s has none: name the namespace it belongs in, or spec.targetNamespace of its layer", id),
 	}
+}
+
+// InScope returns a directory without the namespaces of objects whose kinds have none, as
+// the API server takes them: what it lists is named as it is in the cluster. The reader has
+// taken those of Kubernetes' own kinds. It may be nil, and is not changed.
+func InScope(dir *directories.Directory, scopes map[objects.ServedKind]objects.Scope) *directories.Directory {
+	if dir == nil {
+		return nil
+	}
+	var within *directories.Directory
+	for i, manifest := range dir.Manifests {
+		if id := manifest.ID(); id.Namespace == "" || scopes[id.ServedKind()] != objects.ScopeCluster {
+			continue
+		}
+		if within == nil {
+			copied := *dir
+			copied.Manifests = slices.Clone(dir.Manifests)
+			within = &copied
+		}
+		object := manifest.Object.DeepCopy()
+		object.SetNamespace("")
+		within.Manifests[i].Object = object
+	}
+	return cmp.Or(within, dir)
 }
 
 // takeDependsOn takes the releases of this very layer out of spec.dependsOn

@@ -228,11 +228,6 @@ func TestContentErrors(t *testing.T) {
 			[]directories.Manifest{homeless},
 			"base/a.yaml:1: metadata.namespace: HelmRelease a has none: name the namespace it belongs in, or spec.targetNamespace of its layer",
 		},
-		"a namespace too many": {
-			"a kind of the cluster has none",
-			[]directories.Manifest{directoriestest.Any("v1", "Namespace", "default", "x")},
-			"base/x.yaml:1: metadata.namespace: Namespace default/x is of a kind without namespaces: remove it",
-		},
 		"releases in a circle": {
 			"they would wait for each other",
 			[]directories.Manifest{directoriestest.HelmRelease("a", "dependsOn", on("b")), directoriestest.HelmRelease("b", "dependsOn", on("a"))},
@@ -380,4 +375,31 @@ func TestReleaseOrder(t *testing.T) {
 			t.Errorf("%v: a circle is %v, and got %v", edges, circle, err)
 		}
 	})
+}
+
+// A namespace on an object whose kind has none is dropped, as the API server does.
+func TestNamespaceTooMany(t *testing.T) {
+	issuer := schema.GroupKind{Group: "cert-manager.io", Kind: "ClusterIssuer"}
+	scopes := map[objects.ServedKind]objects.Scope{{GroupKind: issuer}: objects.ScopeCluster, {GroupKind: schema.GroupKind{Kind: "ConfigMap"}}: objects.ScopeNamespaced}
+	written := directoriestest.Of(newRevision, directoriestest.Any("cert-manager.io/v1", "ClusterIssuer", "default", "x"), directoriestest.Any("v1", "ConfigMap", "default", "y"))
+	wanted, err := Content(written, "base", "1", scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within := InScope(written, scopes)
+	for i, want := range []string{"ClusterIssuer x", "ConfigMap default/y"} {
+		object, _ := wanted[i].Object.Get()
+		if got := wanted[i].ID.String(); got != want || objects.IDOf(object).String() != want {
+			t.Errorf("wanted %s as %s, want %s", objects.IDOf(object), got, want)
+		}
+		if got := within.Manifests[i].ID().String(); got != want {
+			t.Errorf("in scope it is %s, want %s", got, want)
+		}
+	}
+	if got := written.Manifests[0].ID().String(); got != "ClusterIssuer default/x" {
+		t.Errorf("what was written is now %s", got)
+	}
+	if InScope(within, scopes) != within || InScope(nil, scopes) != nil {
+		t.Error("a directory in scope is another one")
+	}
 }

@@ -155,8 +155,13 @@ func (d *document) checkDensity() error {
 func (d *document) value() (map[string]any, error) {
 	text := d.text
 	if !d.isJSON() {
+		if err := d.checkMerges(d.root); err != nil {
+			return nil, err
+		}
 		var err error
-		if text, err = yaml.YAMLToJSONStrict(d.text); err != nil {
+		// Not the strict way, which takes a merged key for one that is there twice. checkNodes has
+		// found those.
+		if text, err = yaml.YAMLToJSON(d.text); err != nil {
 			return nil, d.yamlError(err)
 		}
 	}

@@ -104,14 +104,18 @@ func (c *nodeCheck) checkKeys(node *kyaml.Node) error {
 	seen := make(map[string]*kyaml.Node, len(node.Content)/2)
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key := node.Content[i]
+		merge := isMerge(key)
 		if key.Kind == kyaml.AliasNode {
 			key = key.Alias
 		}
 		if key.Kind != kyaml.ScalarNode || isNull(key) {
 			return c.invalid(key, "has a key that is no text: quote it")
 		}
-		name := key.Value
-		if isMerge(key) {
+		if !merge && key.Style&kyaml.TaggedStyle != 0 && key.Tag != "!!str" {
+			return c.invalid(key, "has the tag %s: write the key without it", short(key.Tag))
+		}
+		name := nameOf(key).text
+		if merge {
 			name = "\x00<<" // a merge, and not the text
 		}
 		if first, ok := seen[name]; ok {
@@ -122,8 +126,9 @@ func (c *nodeCheck) checkKeys(node *kyaml.Node) error {
 	return nil
 }
 
+// isMerge tells the key << that puts in the keys of other mappings.
 func isMerge(key *kyaml.Node) bool {
-	return key.Tag == "!!merge" || key.Value == "<<" && key.Style == 0
+	return key.Kind == kyaml.ScalarNode && key.Value == "<<" && (key.Tag == "!!merge" || key.Style == 0)
 }
 
 // checkNumber refuses integers that no int64 holds, and what JSON has no words

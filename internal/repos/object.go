@@ -17,6 +17,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/kinds"
 )
 
 // decodeFile adds the objects of a file to a set.
@@ -155,6 +156,7 @@ func addObject(at place, value map[string]any, node *kyaml.Node, set *objectSet)
 		mistake.File, mistake.Line = at.file, line
 		return mistake
 	}
+	dropNamespace(value)
 	if mistake := checkNames(value); mistake != nil && (!at.provenance.variablesUnknown || !hasVariable(value)) {
 		line := at.line(node)
 		if found := field(node, strings.Split(mistake.Field, ".")...); found != nil {
@@ -206,6 +208,14 @@ func checkObject(value map[string]any) *directories.ContentError {
 		}
 	}
 	return nil
+}
+
+// dropNamespace takes the namespace from an object whose kind has none, as the API server does.
+func dropNamespace(value map[string]any) {
+	object := unstructured.Unstructured{Object: value}
+	if kinds.HasNoNamespaces(object.GroupVersionKind().GroupKind()) {
+		unstructured.RemoveNestedField(value, "metadata", "namespace")
+	}
 }
 
 // rolesGroup is the API group whose objects may have names such as system:node.

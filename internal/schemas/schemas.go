@@ -1,7 +1,8 @@
 // Copyright The Strata Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schemas checks objects of Strata's own kinds as the API server does, without one.
+// Package schemas checks objects of Strata's own kinds, and of those that others define, as the
+// API server does, without one.
 package schemas
 
 import (
@@ -23,11 +24,13 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
+	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/config/crd"
 	"github.com/strata-project/strata/internal/near"
 )
@@ -40,9 +43,12 @@ type Mistake struct {
 	Field, Message string
 }
 
-// Schemas are the kinds that Strata defines itself. They are not safe for concurrent use.
+// Schemas are the kinds that Strata defines itself, and those that it was told of. They are not safe for concurrent use.
 type Schemas struct {
 	kinds map[schema.GroupVersionKind]*kindSchema
+	// group of these kinds, and what others define.
+	group   string
+	defined map[schema.GroupVersionKind]*kindSchema
 	// names of the kinds, and the versions of the group, both sorted.
 	names, versions []string
 }
@@ -58,7 +64,7 @@ type kindSchema struct {
 
 // Read reads the definitions that this program was built with.
 func Read() (*Schemas, error) {
-	found := &Schemas{kinds: map[schema.GroupVersionKind]*kindSchema{}}
+	found := &Schemas{kinds: map[schema.GroupVersionKind]*kindSchema{}, group: v1alpha1.GroupVersion.Group, defined: map[schema.GroupVersionKind]*kindSchema{}}
 	names, err := fs.Glob(crd.Bases, "bases/*.yaml")
 	if err != nil {
 		return nil, err
@@ -127,6 +133,35 @@ func (s *Schemas) Check(ctx context.Context, object *unstructured.Unstructured) 
 			{Field: "apiVersion", Message: fmt.Sprintf("%s has no version %s: write %s/%s", gvk.Kind, gvk.Version, gvk.Group, strings.Join(s.versions, " or "))},
 		}
 	}
+}
+
+// Define takes a definition of somebody else's kind. One that cannot be understood is left
+// out: its kind is then not checked.
+func (s *Schemas) Define(object *unstructured.Unstructured) {
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, definition) != nil || definition.Spec.Group == s.group {
+		return
+	}
+	for _, version := range definition.Spec.Versions {
+		gvk := schema.GroupVersionKind{Group: definition.Spec.Group, Version: version.Name, Kind: definition.Spec.Names.Kind}
+		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		if kind, err := newKindSchema(version.Schema.OpenAPIV3Schema); err == nil {
+			kind.namespaced = definition.Spec.Scope == apiextensionsv1.NamespaceScoped
+			s.defined[gvk] = kind
+		}
+	}
+}
+
+// CheckDefined returns what the API server would say of an object of a kind that was defined;
+// nothing of any other.
+func (s *Schemas) CheckDefined(ctx context.Context, object *unstructured.Unstructured) []Mistake {
+	kind := s.defined[object.GroupVersionKind()]
+	if kind == nil {
+		return nil
+	}
+	return kind.check(ctx, object.DeepCopy())
 }
 
 func (k *kindSchema) check(ctx context.Context, object *unstructured.Unstructured) []Mistake {

@@ -45,6 +45,8 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 			return err
 		}
 	}
+	w.NameInScope()
+	versions, _, of = g.wanted(w)
 	listed := g.listed()
 	maps.DeleteFunc(versions, func(id objects.ID, _ string) bool {
 		return id.Cluster != "" || listed[id.GroupKind()] || w.Scopes[id.ServedKind()] == objects.ScopeUnknown

@@ -106,7 +106,7 @@ func (g *Plan) World(ctx context.Context) (forecast.World, error) {
 	defer g.session.Close()
 	w := forecast.World{
 		Now: g.Now, Settings: g.settings, Version: g.Version, Layers: g.Planned, Clusters: g.Clusters, Contents: map[string]forecast.Content{},
-		Complete: g.defaults.complete, Owned: g.ownedName,
+		Complete: g.defaults.complete, Owned: g.ownedName, Refuses: g.refuses,
 	}
 	for _, layer := range g.Planned {
 		content, err := g.content(ctx, layer)

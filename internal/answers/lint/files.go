@@ -172,7 +172,11 @@ func (l *linter) readFile(name string, data []byte, loaded bool) {
 		// JSON of other tools has comments, and templates are filled in by others.
 		// In the directory of a layer either is found all the same.
 		if !template && (path.Ext(name) != ".json" || bytes.Contains(data, []byte(`"apiVersion"`))) {
+			before := len(l.findings)
 			l.addMistake(Error, mistake, name, "")
+			for i := before; i < len(l.findings); i++ {
+				l.raws[i] = name
+			}
 		}
 	}
 	for _, document := range documents {
@@ -180,6 +184,7 @@ func (l *linter) readFile(name string, data []byte, loaded bool) {
 			continue
 		}
 		found := object{place{name, document.Line}, &unstructured.Unstructured{Object: document.Value}}
+		l.noteNamespace(found)
 		key := found.GetKind() + "/" + nameOf(found.Unstructured)
 		if loaded {
 			if _, known := l.raw[key]; !known {
@@ -209,7 +214,9 @@ func (l *linter) take(found object) {
 			"is of the Helm Operator, which Flux has replaced: nothing installs it; write it as HelmRelease of helm.toolkit.fluxcd.io/v2")
 		return
 	case gvk.GroupKind() == kinds.DefinitionKind:
+		l.setAside(found)
 	case gvk.Group != sources.Group:
+		l.setAside(found)
 		return
 	}
 	if nameOf(found.Unstructured) != "" {

@@ -125,6 +125,9 @@ func (l *linter) judge(of claim, made *charts.Rendering, err error) error {
 		l.add(ruleChartUnavailable, at, "spec", name, "was not checked: %v", err)
 		return nil
 	}
+	for _, definition := range made.CRDs {
+		l.schemas.Define(definition)
+	}
 	removed, err := charts.RemovedAPIs(slices.Concat(made.CRDs, made.Objects, made.Hooks), l.Kubernetes)
 	if err != nil {
 		return err

@@ -101,6 +101,8 @@ func (l *linter) buildKustomizations() error {
 type directory struct {
 	content  *directories.Directory
 	mistakes []*directories.ContentError
+	// plain is true where no kustomization makes its objects.
+	plain bool
 }
 
 // built is a folder, and the key of the way in which it becomes objects.
@@ -128,7 +130,7 @@ func (l *linter) directory(name string, how builds.Build) (*directory, error) {
 	if content == nil {
 		content = &directories.Directory{}
 	}
-	found := &directory{content, mistakes}
+	found := &directory{content, mistakes, how.IsZero() && l.kustomizations[clean] == nil}
 	l.directories[key] = found
 	return found, nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/builtin"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
@@ -50,6 +51,7 @@ func (l *layer) label() string { return l.Name }
 // repository.
 func (l *linter) readLayers() error {
 	l.findScopes()
+	l.checkNamespaces()
 	for _, each := range l.objects {
 		if each.GetKind() != "AddonsLayer" || each.GroupVersionKind().Group != v1alpha1.GroupVersion.Group {
 			continue
@@ -167,10 +169,11 @@ func (l *linter) readLayer(each *layer) error {
 	each.content = found.content
 	each.listing = layers.ListingOf(found.content)
 	for _, manifest := range found.content.Manifests {
+		at := l.origin(manifest.File, manifest.Line, manifest.Object)
 		if manifest.Object.GroupVersionKind().GroupKind() != kinds.HelmReleaseKind {
+			l.addOwn(at, each.label(), asOwn(builtin.Check(manifest.Object)))
 			continue
 		}
-		at := l.origin(manifest.File, manifest.Line, manifest.Object)
 		l.releases[at] = true
 		l.addAll(at, each.label(), checkRelease(manifest.Object))
 	}

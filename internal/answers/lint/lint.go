@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	l := &linter{
 		Options: o, ctx: ctx, schemas: known, session: repos.NewSession(), seen: map[seenKey]bool{}, releases: map[place]bool{},
 		kustomizations: map[string]*kustomization{}, raw: map[string]place{}, plain: map[string][]place{},
-		directories: map[built]*directory{}, unreadable: map[string]bool{},
+		directories: map[built]*directory{}, unreadable: map[string]bool{}, raws: map[int]string{},
 	}
 	defer l.session.Close()
 	if l.Artifact == nil {
@@ -108,6 +108,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
+	l.dropBuilt()
+	l.checkAside()
 	l.checkCatalogue()
 	l.checkLayers()
 	l.checkActs()
@@ -116,6 +118,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := l.checkKubernetes(); err != nil {
 		return nil, err
 	}
+	l.checkDefined()
 	return l.report(), ctx.Err()
 }
 
@@ -134,6 +137,9 @@ type linter struct {
 	directories    map[built]*directory      // of layers
 	scopes         map[schema.GroupKind]objects.Scope
 	unreadable     map[string]bool // files that cannot be read
+	raws           map[int]string  // by finding, files that were read by themselves
+	written        []object        // identities of objects with a namespace
+	apartFrom      []aside         // what is wrong with objects that no layer may have
 	layers         []*layer
 	apart          map[string]map[string]bool // by folder, those of other clusters
 	bundles        map[string]*v1alpha1.ApplicationBundle

@@ -168,7 +168,7 @@ func TestRules(t *testing.T) {
 			want: []string{
 				"base/a.yaml:3: error manifest: metadata.namespace: ConfigMap none has none: name the namespace it belongs in, or spec.targetNamespace of its layer",
 				"base/a.yaml:8: error manifest: metadata.namespace: Deployment none has none: name the namespace it belongs in, or spec.targetNamespace of its layer",
-				"base/b.yaml:5: error manifest: metadata.namespace: Namespace two/one is of a kind without namespaces: remove it",
+				"base/b.yaml:5: warning namespace: metadata.namespace: Namespace two/one is of a kind without namespaces, and it is dropped: remove it",
 				"base/b.yaml:9: error manifest: metadata.namespace: Gadget none has none: name the namespace it belongs in, or spec.targetNamespace of its layer",
 				"base/c.yaml:4: error manifest: metadata.name: \"Foo_Bar\" is no name: it has small letters, digits, dashes and dots",
 				"base/c.yaml:11: error manifest: metadata.namespace: \"a.b\" is no name of a namespace: it has small letters, digits and dashes, and at most 63 characters",

@@ -6,6 +6,7 @@ package lint
 import (
 	"fmt"
 
+	"github.com/strata-project/strata/internal/builtin"
 	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/schemas"
 )
@@ -47,6 +48,7 @@ const (
 	ruleHold              = "hold-until"
 	ruleActInGit          = "act-in-git"
 	ruleUnusedDirectory   = "unused-directory"
+	ruleNamespace         = "namespace"
 	ruleEncrypted         = "encrypted"
 	ruleIgnored           = "ignored-document"
 	ruleVariables         = "variables"
@@ -83,8 +85,13 @@ func Rules() []Rule {
 			"a kustomization that cannot be built",
 			"Strata builds kustomizations from files of the repository alone: no remote bases, no Helm charts, no plug-ins that run programs.",
 		},
-		{ruleSchema, Error, "an object of Strata that the API server refuses", "The check is the API server's own, with the definitions of this version of Strata."},
-		{ruleUnknownField, Error, "a field that does not exist", "The API server drops such fields: what they should do does not happen."},
+		{
+			ruleSchema,
+			Error,
+			"an object of Strata or Kubernetes that the API server refuses",
+			"The check is the API server's own, with the definitions of this version of Strata and those of Kubernetes " + builtin.Version + ".",
+		},
+		{ruleUnknownField, Error, "a field that does not exist", "The API server drops or refuses such fields: what they should do does not happen."},
 		{ruleRelease, Error, "a HelmRelease that Flux's definition refuses", "Write it as the reference of Flux's HelmRelease v2 says."},
 		{
 			ruleBundle,
@@ -125,6 +132,7 @@ func Rules() []Rule {
 				"An approval may be in git for the stage and the version that it names.",
 		},
 		{ruleUnusedDirectory, Warning, "HelmReleases that no layer names", "Nobody would install them: name their directory in a layer, or remove it."},
+		{ruleNamespace, Warning, "a namespace on an object whose kind has none", "The API server drops it, and so does Strata: remove it."},
 		{ruleEncrypted, Warning, "a file that is encrypted", "Lint has no key: what the file holds is not looked into, and everything else is."},
 		{ruleIgnored, Warning, "a kustomization of several documents", "kustomize reads the first document alone, and says nothing of the others: make it one."},
 		{

@@ -20,8 +20,11 @@ import (
 // the definitions in the repository have it. A kind that none of them knows may do either.
 func (l *linter) scopeOf(object *unstructured.Unstructured) objects.Scope {
 	gvk := object.GroupVersionKind()
-	if strings.HasSuffix(gvk.Group, ".toolkit.fluxcd.io") {
+	switch {
+	case strings.HasSuffix(gvk.Group, ".toolkit.fluxcd.io"):
 		return objects.ScopeNamespaced
+	case kinds.HasNoNamespaces(gvk.GroupKind()):
+		return objects.ScopeCluster
 	}
 	if scope, known := l.scopes[gvk.GroupKind()]; known {
 		return scope
