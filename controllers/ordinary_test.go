@@ -132,7 +132,7 @@ func TestJobsRunOnceForEachContent(t *testing.T) {
 
 	f.cancel()
 	f.stopped()
-	<-f.ended
+	f.must(<-f.ended)
 	f.start(nil)
 	f.eventually("the controller looks again", func() error {
 		f.annotate("base", "reconcile.fluxcd.io/requestedAt", "now")

@@ -65,8 +65,8 @@ func withoutAllocated(obj *unstructured.Unstructured) {
 	delete(spec, "healthCheckNodePort")
 	ports, _ := spec["ports"].([]any)
 	for _, port := range ports {
-		if fields, is := port.(map[string]any); is {
-			delete(fields, "nodePort")
+		if item, is := port.(map[string]any); is {
+			delete(item, "nodePort")
 		}
 	}
 }

@@ -140,7 +140,8 @@ func (w *walk) bytes(value any, at string) {
 }
 
 func (w *walk) scalar(value any, of reflect.Type, at string) {
-	ok, want := false, text
+	var ok bool
+	want := text
 	switch of.Kind() {
 	case reflect.String:
 		_, ok = value.(string)
@@ -152,7 +153,8 @@ func (w *walk) scalar(value any, of reflect.Type, at string) {
 		_, broken := value.(float64)
 		ok, want = whole || broken, number
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Int16, reflect.Int8, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		ok, want = fits(value, of), "a whole number of "+strconv.Itoa(of.Bits())+" bits"
+		ok = fits(value, of)
+		want = "a whole number of " + strconv.Itoa(of.Bits()) + " bits"
 	default:
 		ok = true // anything
 	}

@@ -59,7 +59,8 @@ func checkAnnotations(annotations any, at string) []Mistake {
 	}
 	if size > apivalidation.TotalAnnotationSizeLimitB {
 		found = append(found, Mistake{
-			Field: at, Message: fmt.Sprintf("have %d KiB, and an object may have %d of annotations: put what is large into a ConfigMap", size>>10, apivalidation.TotalAnnotationSizeLimitB>>10),
+			Field: at, Message: fmt.Sprintf("have %d KiB, and an object may have %d of annotations: put what is large into a ConfigMap",
+				size>>10, apivalidation.TotalAnnotationSizeLimitB>>10),
 		})
 	}
 	return found

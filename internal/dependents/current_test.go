@@ -49,15 +49,21 @@ func TestWhoseFieldsAreChanged(t *testing.T) {
 			"what was filled in at its creation was Strata's", 4, noted(ourScaled), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("hpa", scaled)}, nil, nil, false, true,
 		},
 		"scaled against git": {
-			"git says how many", 4, noted(ourScaled), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("hpa", scaled)},
-			map[string]any{"replicas": int64(5)}, map[string]any{"replicas": int64(2)}, false, false,
+			"git says how many", 4, noted(ourScaled),
+			[]metav1.ManagedFieldsEntry{owns("strata", ours), owns("hpa", scaled)},
+			map[string]any{"replicas": int64(5)},
+			map[string]any{"replicas": int64(2)},
+			false, false,
 		},
 		"changed": {
 			"who changes a field takes it away", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("x", ours)}, map[string]any{"image": "b"}, map[string]any{"image": "a"}, false, false,
 		},
 		"changed, generation as before": {
-			"labels are no part of the specification", 3, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", `{"f:metadata":{}}`), owns("x", ours)},
-			map[string]any{"image": "b"}, map[string]any{"image": "a"}, false, false,
+			"labels are no part of the specification", 3, noted(ours),
+			[]metav1.ManagedFieldsEntry{owns("strata", `{"f:metadata":{}}`), owns("x", ours)},
+			map[string]any{"image": "b"},
+			map[string]any{"image": "a"},
+			false, false,
 		},
 		"added by a controller": {"it may", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("x", added)}, nil, nil, false, true},
 		"added by hand": {
@@ -70,8 +76,11 @@ func TestWhoseFieldsAreChanged(t *testing.T) {
 			"git asks for it", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("kubectl-edit", added)}, nil, nil, true, true,
 		},
 		"fields became fewer, values are as they were": {
-			"a definition that drops a field changes nothing", 4, noted(`{"f:spec":{"f:image":{},"f:gone":{}}}`), []metav1.ManagedFieldsEntry{owns("strata", ours)},
-			map[string]any{"image": "a"}, map[string]any{"image": "a"}, false, true,
+			"a definition that drops a field changes nothing", 4, noted(`{"f:spec":{"f:image":{},"f:gone":{}}}`),
+			[]metav1.ManagedFieldsEntry{owns("strata", ours)},
+			map[string]any{"image": "a"},
+			map[string]any{"image": "a"},
+			false, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,7 +63,9 @@ func (p *planner) planUnwanted(entry Entry) {
 			objects.Standing{Health: objects.Ignored, Status: objects.StatusKept, Unwanted: true, Message: objects.Told("is released and kept", entry.Spared)},
 		)
 	case live.GetDeletionTimestamp() != nil:
-		p.stand(entry, objects.Standing{Health: objects.Progressing, Status: objects.StatusDeleting, Unwanted: true, Message: objects.Going(live, "is being removed", "")})
+		p.stand(entry, objects.Standing{
+			Health: objects.Progressing, Status: objects.StatusDeleting, Unwanted: true, Message: objects.Going(live, "is being removed", ""),
+		})
 	default:
 		p.planOrphan(entry, live)
 	}

@@ -81,9 +81,6 @@ func Trim(u *unstructured.Unstructured) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
 	if len(entries) == 0 {
-		if _, has := metadata["managedFields"]; has {
-			delete(metadata, "managedFields")
-		}
 		return
 	}
 	n := counted{}
@@ -185,9 +182,9 @@ func (c *counted) note() Note {
 	if len(c.own) == 0 && !c.replicas {
 		return Note{}
 	}
-	sum := c.sum
-	sum ^= sum >> 32
-	return Note{Own: fmt.Sprintf("%08x", uint32(sum)), Replicas: c.replicas, Hands: c.hands}
+	const half = 32
+	short := (c.sum ^ c.sum>>half) & (1<<half - 1)
+	return Note{Own: fmt.Sprintf("%08x", short), Replicas: c.replicas, Hands: c.hands}
 }
 
 // isHeld tells whether decoded fields of people's hold one that Strata takes back whatever

@@ -43,7 +43,7 @@ func drawnFields(t *rapid.T, label string, depth int) string {
 		parts = append(parts, `".":{}`)
 	}
 	for i, name := range names {
-		parts = append(parts, fmt.Sprintf(`"%s":%s`, name, drawnFields(t, fmt.Sprint(label, ".", i), depth-1)))
+		parts = append(parts, fmt.Sprint(`"`, name, `":`, drawnFields(t, fmt.Sprint(label, ".", i), depth-1)))
 	}
 	return "{" + strings.Join(parts, ",") + "}"
 }

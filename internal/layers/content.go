@@ -208,9 +208,9 @@ func takeDependsOn(obj *unstructured.Unstructured, own map[objects.ID]bool) []ob
 	var taken []objects.ID
 	var left []any
 	for _, item := range list {
-		fields, _ := item.(map[string]any)
-		name, _ := fields["name"].(string)
-		namespace, _ := fields["namespace"].(string)
+		entry, _ := item.(map[string]any)
+		name, _ := entry["name"].(string)
+		namespace, _ := entry["namespace"].(string)
 		id := objects.IDOf(obj)
 		id.Name = name
 		if namespace != "" {
@@ -219,7 +219,7 @@ func takeDependsOn(obj *unstructured.Unstructured, own map[objects.ID]bool) []ob
 		if own[id] {
 			taken = append(taken, id)
 		}
-		if !own[id] || fields["readyExpr"] != nil {
+		if !own[id] || entry["readyExpr"] != nil {
 			left = append(left, item)
 		}
 	}

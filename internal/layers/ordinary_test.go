@@ -4,6 +4,7 @@
 package layers
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -290,7 +291,7 @@ func TestScalingLeavesALayerDeployed(t *testing.T) {
 		if d.State != v1alpha1.StateDeployed || len(d.Plan.Of(dependents.VerbWrite)) > 0 {
 			t.Errorf("%d replicas: %s: %s", replicas, d.State, d.Message)
 		}
-		if i > 0 && string(mustJSON(t, before)) != string(mustJSON(t, report)) {
+		if i > 0 && !bytes.Equal(mustJSON(t, before), mustJSON(t, report)) {
 			t.Errorf("%d replicas: its status changes", replicas)
 		}
 		before = report

@@ -265,19 +265,19 @@ func namedMessage(directory *directories.Directory) string {
 	if directory == nil {
 		return ""
 	}
-	var variables, kinds []string
+	var variables, named []string
 	for i := range directory.Manifests {
 		if manifest := &directory.Manifests[i]; len(manifest.Named) > 0 {
-			variables, kinds = append(variables, manifest.Named...), append(kinds, manifest.Object.GetKind())
+			variables, named = append(variables, manifest.Named...), append(named, manifest.Object.GetKind())
 		}
 	}
 	if len(variables) == 0 {
 		return ""
 	}
 	slices.Sort(variables)
-	slices.Sort(kinds)
+	slices.Sort(named)
 	return fmt.Sprintf("names of %s are made of %s, which a Secret gives: statuses and messages tell names, so give that from a ConfigMap, or name the objects otherwise",
-		strings.Join(slices.Compact(kinds), ", "), strings.Join(slices.Compact(variables), ", "))
+		strings.Join(slices.Compact(named), ", "), strings.Join(slices.Compact(variables), ", "))
 }
 
 // maxUnsharedNamed is how many Secrets are named that nobody has shared: each with a command.

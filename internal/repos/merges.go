@@ -94,7 +94,8 @@ func (d *document) checkMerged(node *kyaml.Node) error {
 		}
 		err := eachMerged(node.Content[i+1], func(name keyName) error {
 			if own[name.text] {
-				return invalid(d.file, d.line(key), "", "the key %q stands before the << that has it, too: kubectl takes the merged one, and kustomize does not; write << first", short(name.text))
+				return invalid(d.file, d.line(key), "",
+					"the key %q stands before the << that has it, too: kubectl takes the merged one, and kustomize does not; write << first", short(name.text))
 			}
 			return d.addName(all, name, key)
 		})

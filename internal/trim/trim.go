@@ -51,11 +51,11 @@ func Object(in any) (any, error) {
 
 // removeField removes a field of a part of an object, where it is there.
 func removeField(object map[string]any, part, field string) {
-	fields, _ := object[part].(map[string]any)
-	if _, has := fields[field]; !has {
+	inner, _ := object[part].(map[string]any)
+	if _, has := inner[field]; !has {
 		return // to delete what is not there counts as a write, too
 	}
-	delete(fields, field)
+	delete(inner, field)
 }
 
 // mostInventory is how many entries of a release's inventory are kept.

@@ -39,14 +39,14 @@ func (g *Plan) objects(ctx context.Context, w *forecast.World) error {
 	if w.Objects == nil {
 		w.Objects = map[objects.ID]*unstructured.Unstructured{}
 	}
-	versions, versioned, of := g.wanted(w)
+	_, versioned, _ := g.wanted(w)
 	for kind := range versioned {
 		if err := g.serve(w, kind); err != nil {
 			return err
 		}
 	}
 	w.NameInScope()
-	versions, _, of = g.wanted(w)
+	versions, _, of := g.wanted(w)
 	listed := g.listed()
 	maps.DeleteFunc(versions, func(id objects.ID, _ string) bool {
 		return id.Cluster != "" || listed[id.GroupKind()] || w.Scopes[id.ServedKind()] == objects.ScopeUnknown

@@ -27,7 +27,8 @@ func (l *linter) noteNamespace(found object) {
 func (l *linter) checkNamespaces() {
 	for _, each := range l.written {
 		if l.scopeOf(each.Unstructured) == objects.ScopeCluster {
-			l.add(ruleNamespace, each.place, "metadata.namespace", "", "%s is of a kind without namespaces, and it is dropped: remove it", objects.IDOf(each.Unstructured))
+			l.add(ruleNamespace, each.place, "metadata.namespace", "",
+				"%s is of a kind without namespaces, and it is dropped: remove it", objects.IDOf(each.Unstructured))
 		}
 	}
 }
