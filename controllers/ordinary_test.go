@@ -165,7 +165,7 @@ func TestJobsRunOnceForEachContent(t *testing.T) {
 	f.deployed("base", "main@sha1:2")
 }
 
-// Who may write the status of a layer alone keeps no Job from running.
+// A forged status of a layer keeps no Job from running.
 func TestForgedCompletion(t *testing.T) {
 	f := newFixture(t, nil)
 	f.publish("main@sha1:1", map[string]string{"base/migrate.yaml": f.jobFile("migrate", "one", "ttlSecondsAfterFinished: 5")})
@@ -275,7 +275,7 @@ spec: {storageClassName: %s, accessModes: [ReadWriteOnce], resources: {requests:
 	))
 }
 
-// Who has to let an object go is named: of one that left git, of one that somebody deleted, and of
+// The finalizer that keeps an object is named: of one that left git, of one that somebody deleted, and of
 // a layer that goes.
 func TestFinalizersAreNamed(t *testing.T) {
 	f := newFixture(t, nil)
