@@ -192,7 +192,7 @@ func TestLayerRollsOutAsAKustomizationDoes(t *testing.T) {
 		"base/fixed.yaml": plain("fixed", ", annotations: {kustomize.toolkit.fluxcd.io/force: enabled}", "immutable: true\ndata: {value: two}"),
 		"base/stiff.yaml": plain("stiff", "", "immutable: true\ndata: {value: two}"),
 	})
-	f.reason("base", v1alpha1.ReasonInvalidManifest, "ConfigMap", "stiff", "immutable")
+	f.reason("base", v1alpha1.ReasonConflictsWithLiveState, "ConfigMap", "stiff", "immutable")
 	f.eventually("the object is recreated", func() error {
 		if f.uid("fixed") == fixed || f.configMap("fixed")["value"] != "two" {
 			return fmt.Errorf("it is %v", f.configMap("fixed"))
