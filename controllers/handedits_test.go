@@ -46,21 +46,32 @@ func (f *fixture) settings(name, value string) string {
 // available plays the controller of Deployments: all replicas that are asked for are there.
 func (f *fixture) available(name string) {
 	f.Helper()
+	f.reports(name, func(n int32) appsv1.DeploymentStatus {
+		return appsv1.DeploymentStatus{Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n, Conditions: rolledOut(corev1.ConditionTrue)}
+	})
+}
+
+// reports plays the controller of Deployments, which says how many of the replicas that are
+// asked for there are.
+func (f *fixture) reports(name string, status func(replicas int32) appsv1.DeploymentStatus) {
+	f.Helper()
 	f.eventually("Deployment "+name+" is there", func() error {
 		live := &appsv1.Deployment{}
 		if err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: name}, live); err != nil {
 			return err
 		}
-		n := *live.Spec.Replicas
-		live.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: live.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
-			Conditions: []appsv1.DeploymentCondition{
-				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"},
-				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
-			},
-		}
+		live.Status = status(*live.Spec.Replicas)
+		live.Status.ObservedGeneration = live.Generation
 		return f.client.Status().Update(f.ctx, live, client.FieldOwner("kube-controller-manager"))
 	})
+}
+
+// rolledOut says that all replicas have the last content, and whether enough are available.
+func rolledOut(available corev1.ConditionStatus) []appsv1.DeploymentCondition {
+	return []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentAvailable, Status: available, Reason: "MinimumReplicasAvailable"},
+		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+	}
 }
 
 // edited changes an object as kubectl edit does.
@@ -149,7 +160,15 @@ func TestScalingIsTheAutoscalers(t *testing.T) {
 		web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "web"}}
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: int32(2 + i%7)}}
 		f.must(f.client.SubResource("scale").Update(f.ctx, web, client.WithSubResourceBody(scale), client.FieldOwner("kube-controller-manager")))
-		f.available("web")
+		if i > 0 {
+			f.available("web")
+			continue
+		}
+		// Most Pods of a large step are not there for a while, so that too few are available.
+		f.reports("web", func(n int32) appsv1.DeploymentStatus {
+			return appsv1.DeploymentStatus{Replicas: n, UpdatedReplicas: n, ReadyReplicas: 1, AvailableReplicas: 1, Conditions: rolledOut(corev1.ConditionFalse)}
+		})
+		f.settle()
 	}
 	f.settle()
 	if requests, _ := f.taken(); len(requests) != 0 {

@@ -63,7 +63,7 @@ func (p *planner) planWanted(d *Dependent) {
 		p.plan.Unchanged = append(p.plan.Unchanged, d)
 	}
 	if unchanged || live != nil && p.isMadeOnce(d, live) {
-		standing := d.standing(entry, live, d.judge)
+		standing := p.standing(d, entry, live, d.judge)
 		standing.Current = true
 		if p.MayWrite && !p.Held {
 			p.makeRoom(d)
@@ -170,16 +170,6 @@ func (p *planner) isCurrent(d *Dependent, entry Entry, live *unstructured.Unstru
 	return (generation == 0 || note.Own != "") && holds()
 }
 
-// saysReplicas tells whether a wanted object says how many replicas it has.
-func (d *Dependent) saysReplicas() bool {
-	content, written := d.Object.Get()
-	if !written {
-		return false
-	}
-	_, says, _ := unstructured.NestedFieldNoCopy(content.Object, "spec", "replicas")
-	return says
-}
-
 // planWrite decides whether an object that differs may be written now.
 func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstructured) objects.Standing {
 	repair := entry.Digest != "" && entry.Digest == d.Digest
@@ -247,7 +237,7 @@ func (p *planner) waitForDependencies(d *Dependent) (objects.ID, string) {
 		if live == nil || p.Stale[id] || !p.isCurrent(dependency, p.entries[id], live) && !p.isMadeOnce(dependency, live) {
 			return id, fmt.Sprintf("waits for %s, which has yet to be applied", id)
 		}
-		standing := dependency.standing(p.entries[id], live, dependency.assess)
+		standing := p.standing(dependency, p.entries[id], live, dependency.assess)
 		if standing.Health > objects.Ignored {
 			return id, fmt.Sprintf("waits for %s, which %s", id, cmp.Or(standing.Message, "is "+standing.Status))
 		}
