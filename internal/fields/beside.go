@@ -16,13 +16,16 @@ type Held struct {
 	Manager string `json:"manager"`
 	// Fields are paths such as spec.replicas. What is below one of them is not listed.
 	Fields []string `json:"fields"`
+	// Goes is true for fields that go with the next change of the object in git, because
+	// applying takes them back; what stays is not.
+	Goes bool `json:"goes,omitempty"`
 }
 
-// Beside returns which managers have which fields that are not Strata's and stay: by a rule
-// for the object, all but what applying takes back. Metadata and status do not count, nor do
-// some managers: marks of Strata's own. It is sorted.
+// Beside returns which managers have which fields that are not Strata's: by a rule for the
+// object, those that stay, and after them those of the same manager that applying takes back.
+// Metadata and status do not count, nor do some managers: marks of Strata's own. It is sorted.
 func (r Rule) Beside(obj metav1.Object, marks ...string) []Held {
-	ours, byManager := &fieldpath.Set{}, map[string]*fieldpath.Set{}
+	ours, byManager, going := &fieldpath.Set{}, map[string]*fieldpath.Set{}, map[string]*fieldpath.Set{}
 	var managers []string
 	for _, entry := range obj.GetManagedFields() {
 		set, err := Of(entry)
@@ -32,10 +35,12 @@ func (r Rule) Beside(obj metav1.Object, marks ...string) []Held {
 			ours = ours.Union(set)
 		default:
 			if byManager[entry.Manager] == nil {
-				byManager[entry.Manager] = &fieldpath.Set{}
+				byManager[entry.Manager], going[entry.Manager] = &fieldpath.Set{}, &fieldpath.Set{}
 				managers = append(managers, entry.Manager)
 			}
-			byManager[entry.Manager] = byManager[entry.Manager].Union(set.Difference(r.Taken(entry, set)))
+			taken := r.Taken(entry, set)
+			byManager[entry.Manager] = byManager[entry.Manager].Union(set.Difference(taken))
+			going[entry.Manager] = going[entry.Manager].Union(taken)
 		}
 	}
 	slices.Sort(managers)
@@ -43,6 +48,9 @@ func (r Rule) Beside(obj metav1.Object, marks ...string) []Held {
 	for _, manager := range managers {
 		if paths := pathsOf(byManager[manager].Difference(ours)); len(paths) > 0 {
 			found = append(found, Held{Manager: manager, Fields: paths})
+		}
+		if paths := pathsOf(going[manager].Difference(ours)); len(paths) > 0 {
+			found = append(found, Held{Manager: manager, Fields: paths, Goes: true})
 		}
 	}
 	return found

@@ -17,8 +17,8 @@ type Layer struct {
 	// Objects that differ, of the layer itself and of its releases; Release is empty
 	// for the layer's own.
 	Objects []Object `json:"objects"`
-	// Beside are fields of the layer's own objects that others have and that stay: they are
-	// no drift.
+	// Beside are fields of the layer's own objects that others have: they are no drift, and
+	// stay, or go with the next change of their object.
 	Beside []Beside `json:"beside"`
 	// Unknown says what could not be compared, and why.
 	Unknown []string `json:"unknown"`
@@ -39,6 +39,9 @@ func (b Beside) String() string {
 	named := strings.Join(b.Fields[:min(len(b.Fields), mostFields)], ", ")
 	if more := len(b.Fields) - mostFields; more > 0 {
 		named += fmt.Sprintf(" and %d more fields", more)
+	}
+	if b.Goes {
+		return fmt.Sprintf("%s: %s has %s from before; the next change of the object takes it back", b.Object, b.Manager, named)
 	}
 	return fmt.Sprintf("%s: %s has %s, which stays", b.Object, b.Manager, named)
 }

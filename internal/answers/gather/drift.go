@@ -60,16 +60,18 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 	if err := r.away[sources.Of(layer, r.settings.Namespace)]; err != nil {
 		found.Unknown = append(found.Unknown, fmt.Sprintf("the layer's own objects: %v", err))
 	}
+	corrected := map[objects.ID]bool{}
 	for _, step := range made.Steps {
 		if step.Layer != layer.Name || !step.Correction {
 			continue
 		}
+		corrected[step.ID] = true
 		// A correction begins with the live object.
 		for _, change := range r.changesOf(charts.Diff(bare(step.Done), bare(step.Before)), step.Decrypted) {
 			found.Objects = append(found.Objects, drift.Object{ObjectChange: change})
 		}
 	}
-	found.Beside = r.beside(layer)
+	found.Beside = r.beside(layer, corrected)
 	if cluster := placement.Of(layer, r.settings.Namespace); cluster.Name != "" {
 		found.Unknown = append(found.Unknown, fmt.Sprintf("what the releases have made is on RemoteCluster %s, which is not asked", cluster))
 		return found, ctx.Err()
@@ -107,8 +109,9 @@ func (r *chartWork) diff(ctx context.Context, made forecast.Forecast, layer *v1a
 	return found, ctx.Err()
 }
 
-// beside returns what others have of the layer's own objects, and that is no drift.
-func (r *chartWork) beside(layer *v1alpha1.AddonsLayer) []drift.Beside {
+// beside returns what others have of the layer's own objects, and that is no drift. What goes
+// from an object that is corrected is a part of what differs.
+func (r *chartWork) beside(layer *v1alpha1.AddonsLayer, corrected map[objects.ID]bool) []drift.Beside {
 	found := []drift.Beside{}
 	for _, entry := range layers.Inventory(layer.Status.Resources, nil) {
 		live := r.Objects[entry.ID]
@@ -116,7 +119,9 @@ func (r *chartWork) beside(layer *v1alpha1.AddonsLayer) []drift.Beside {
 			continue
 		}
 		for _, held := range layers.Takes(live).Beside(live, dependents.MarksManager) {
-			found = append(found, drift.Beside{Object: entry.ID.String(), Held: held})
+			if !held.Goes || !corrected[entry.ID] {
+				found = append(found, drift.Beside{Object: entry.ID.String(), Held: held})
+			}
 		}
 	}
 	return found
