@@ -27,6 +27,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/apply"
 	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/builtin"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/looks"
@@ -197,7 +198,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Reserved: func(owner string, live *unstructured.Unstructured) string {
 			return r.Settings.ReservedFor(owner, objects.IDOf(live), live)
 		},
-		Known: &apply.Known{}, ExtraWorkers: semaphore.NewWeighted(extraWrites),
+		Refuses: builtin.Refusal, Known: &apply.Known{}, ExtraWorkers: semaphore.NewWeighted(extraWrites),
 	}
 	r.revisions = &revisions{
 		client: r.Client, reader: r.Reader, artifacts: r.Artifacts, settings: r.Settings, refused: r.tellNotKept,

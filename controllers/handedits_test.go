@@ -313,4 +313,17 @@ func TestTyposAreRefusedAtOnce(t *testing.T) {
 	f.publish("main@sha1:2", map[string]string{"base/web.yaml": f.release("web")})
 	f.ready("web")
 	f.deployed("base", "main@sha1:2")
+	twice := strings.Replace(f.workload("job"), `value: "1"}]`, `value: "1"}, {name: KEEP, value: "2"}]`, 1)
+	f.publish("main@sha1:3", map[string]string{"base/web.yaml": f.release("web"), "base/job.yaml": twice})
+	f.eventually("an entry that is there twice is refused", func() error {
+		stalled := meta.FindStatusCondition(f.get("base").Status.Conditions, v1alpha1.StalledCondition)
+		if stalled == nil || stalled.Reason != v1alpha1.ReasonInvalidManifest || !strings.Contains(stalled.Message, `two entries with name="KEEP"`) {
+			return fmt.Errorf("it is %+v", f.get("base").Status)
+		}
+		return nil
+	})
+	made := &appsv1.Deployment{}
+	if err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "job"}, made); !apierrors.IsNotFound(err) {
+		t.Errorf("it was created: %v", err)
+	}
 }

@@ -71,6 +71,9 @@ type Executor struct {
 	// Reserved says what an object is that others keep for themselves; it is
 	// written for nobody. Empty is any other. Nil means that there is none.
 	Reserved func(owner string, live *unstructured.Unstructured) string
+	// Refuses says what would be refused of a new object once it is applied, and is not when
+	// it is created, as an error that says that the manifest is wrong. Nil means nothing.
+	Refuses func(*unstructured.Unstructured) error
 	// Known remembers the objects of strict kinds that were written.
 	Known *Known
 	// Workers is how many objects of one stage are written at a time at most;

@@ -56,6 +56,11 @@ func (r *clusterRun) writeClaimed(ctx context.Context, action dependents.Action)
 	wanted := action.Wanted
 	if action.UID == "" {
 		created := wanted.Created(r.owner, r.Keys)
+		if r.Refuses != nil {
+			if err := r.Refuses(created); err != nil {
+				return written{}, err
+			}
+		}
 		err := call(ctx, func(ctx context.Context) error {
 			return r.Client.Create(ctx, created, strictly, client.FieldOwner(dependents.FieldManager))
 		})

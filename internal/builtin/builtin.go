@@ -17,9 +17,11 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -62,15 +64,20 @@ func Check(object *unstructured.Unstructured) []Mistake {
 	return slices.Compact(found)
 }
 
-// CheckLists returns the first entry of a list that is there twice, as a Mistake; nil where
-// there is none, and for kinds that are not Kubernetes' own. Such an object can be created, and
-// can never be applied. Whatever else is wrong a strict creation refuses, by the version of
-// Kubernetes that the cluster has.
-func CheckLists(object *unstructured.Unstructured) error {
-	if found := twice(object); len(found) > 0 {
-		return found[0]
+// Refusal returns what an API server that creates an object takes, and refuses once the object
+// is applied: entries of a list that are there twice. It is the API server's error for a
+// manifest that is wrong; nil where there is none, and for kinds that are not Kubernetes' own.
+// Whatever else is wrong a strict creation refuses, by the version of Kubernetes that the
+// cluster has.
+func Refusal(object *unstructured.Unstructured) error {
+	var found field.ErrorList
+	for _, mistake := range twice(object) {
+		found = append(found, field.Invalid(field.NewPath(mistake.Field), field.OmitValueType{}, mistake.Message))
 	}
-	return nil
+	if len(found) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(object.GroupVersionKind().GroupKind(), object.GetName(), found)
 }
 
 // known are Kubernetes' own kinds.

@@ -4,6 +4,7 @@
 package builtin
 
 import (
+	"errors"
 	"os"
 	"reflect"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -137,10 +139,12 @@ func TestLists(t *testing.T) {
 		"apiVersion: acme.io/v1\nkind: Gadget\nmetadata: {name: a}\nspec: {env: [{name: a}, {name: a}]}\n": "",
 	} {
 		got := ""
-		if err := CheckLists(object(t, text)); err != nil {
-			got = err.Error()
+		err := Refusal(object(t, text))
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+			cause := status.Status().Details.Causes[0]
+			got = cause.Field + ": " + strings.TrimPrefix(cause.Message, "Invalid value: ")
 		}
-		if got != want {
+		if got != want || apierrors.IsInvalid(err) != (want != "") {
 			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
