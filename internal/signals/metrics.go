@@ -27,6 +27,8 @@ var (
 		"The reason of each layer's Ready condition: 1 for the one it has.", []string{"layer", "reason"}, nil)
 	layerStalled = prometheus.NewDesc("strata_layer_stalled",
 		"Whether only an author can mend what is wrong with each layer: 1 or 0.", []string{"layer"}, nil)
+	layerContested = prometheus.NewDesc("strata_layer_contested",
+		"Whether somebody else wants something of a layer otherwise: 1 for the reason of its Contested condition.", []string{"layer", "reason"}, nil)
 	kraanCondition = prometheus.NewDesc("reconcile_condition",
 		"Whether each layer is Deployed or Failed: 1 for the status that the condition has. Kraan's metric.",
 		[]string{"kind", "name", "namespace", "type", "status"}, nil)
@@ -56,6 +58,7 @@ func (m *layerMetrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- layerSince
 	descriptions <- layerReason
 	descriptions <- layerStalled
+	descriptions <- layerContested
 	descriptions <- kraanCondition
 	descriptions <- layerResources
 	descriptions <- layerCluster
@@ -95,6 +98,9 @@ func collect(layer *v1alpha1.AddonsLayer, namespace string, metrics chan<- prome
 		stalled = 1
 	}
 	gauge(layerStalled, stalled)
+	if contested := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ContestedCondition); contested != nil && contested.Status == metav1.ConditionTrue {
+		gauge(layerContested, 1, contested.Reason)
+	}
 	collectKraan(layer, metrics)
 	counts := map[string]float64{}
 	for _, resource := range layer.Status.Resources {

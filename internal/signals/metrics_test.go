@@ -55,8 +55,13 @@ func TestLayerMetrics(t *testing.T) {
 	reader.items[0].Status.StateSince = metav1.Unix(2000, 0)
 	reader.items[0].Status.Conditions = append(reader.items[0].Status.Conditions, metav1.Condition{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue})
 	reader.items[1].Status.Conditions = append(reader.items[1].Status.Conditions, metav1.Condition{Type: v1alpha1.DeployedCondition, Status: metav1.ConditionTrue})
+	reader.items[1].Status.Conditions = append(reader.items[1].Status.Conditions,
+		metav1.Condition{Type: v1alpha1.ContestedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonContestedFields})
 	collector := NewLayerMetrics(reader, "strata-system")
 	const want = `
+# HELP strata_layer_contested Whether somebody else wants something of a layer otherwise: 1 for the reason of its Contested condition.
+# TYPE strata_layer_contested gauge
+strata_layer_contested{layer="base",reason="ContestedFields"} 1
 # HELP strata_layer_ready Whether each layer is Ready: 1, 0, or -1 for unknown.
 # TYPE strata_layer_ready gauge
 strata_layer_ready{layer="apps"} 0
@@ -91,7 +96,7 @@ strata_layer_state_since_timestamp_seconds{layer="base"} 1000
 strata_layer_state_since_timestamp_seconds{layer="mesh"} 1000
 `
 	own := []string{
-		"strata_layer_ready", "strata_layer_reason", "strata_layer_resources", "strata_layer_stalled", "strata_layer_state",
+		"strata_layer_contested", "strata_layer_ready", "strata_layer_reason", "strata_layer_resources", "strata_layer_stalled", "strata_layer_state",
 		"strata_layer_state_since_timestamp_seconds",
 	}
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(want), own...); err != nil {
