@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,9 +22,6 @@ type Note struct {
 	Replicas bool
 	// Hands is true where people have written fields that Strata takes back.
 	Hands bool
-	// Scaled is when somebody set the number of replicas last by the object's scale, as
-	// autoscalers do, to the second and in UTC; zero where nobody has.
-	Scaled time.Time
 }
 
 // noted is the operation of an entry that is a note. The API server takes no such entry,
@@ -37,9 +33,6 @@ const (
 	notedHands    = "hands"
 )
 
-// scale is the subresource by which replicas are set.
-const scale = "scale"
-
 // entry returns the note as the one entry of managedFields that a cache keeps.
 func (n Note) entry() metav1.ManagedFieldsEntry {
 	var words []string
@@ -49,21 +42,13 @@ func (n Note) entry() metav1.ManagedFieldsEntry {
 	if n.Hands {
 		words = append(words, notedHands)
 	}
-	entry := metav1.ManagedFieldsEntry{Manager: n.Own, Operation: noted, Subresource: strings.Join(words, ",")}
-	if !n.Scaled.IsZero() {
-		entry.Time = &metav1.Time{Time: n.Scaled}
-	}
-	return entry
+	return metav1.ManagedFieldsEntry{Manager: n.Own, Operation: noted, Subresource: strings.Join(words, ",")}
 }
 
 func noteFrom(entry metav1.ManagedFieldsEntry) Note {
-	n := Note{
+	return Note{
 		Own: entry.Manager, Replicas: strings.Contains(entry.Subresource, notedReplicas), Hands: strings.Contains(entry.Subresource, notedHands),
 	}
-	if entry.Time != nil {
-		n.Scaled = entry.Time.UTC()
-	}
-	return n
 }
 
 // NoteOf returns the note of an object, from a cache or as the API server has returned it.
@@ -78,9 +63,6 @@ func NoteOf(obj metav1.Object) Note {
 func noteOf(entries []metav1.ManagedFieldsEntry) Note {
 	n := counted{}
 	for _, entry := range entries {
-		if entry.Subresource == scale && entry.Time != nil {
-			n.scaledAt(entry.Time.UTC())
-		}
 		if entry.Subresource != "" || entry.FieldsV1 == nil || entry.Manager != Manager && !isHand(entry.Manager) {
 			continue
 		}
@@ -109,13 +91,7 @@ func Trim(u *unstructured.Unstructured) {
 		}
 		manager, _ := entry["manager"].(string)
 		owned, _ := entry["fieldsV1"].(map[string]any)
-		switch subresource, _ := entry["subresource"].(string); {
-		case subresource == scale:
-			moment, _ := entry["time"].(string)
-			if at, err := time.Parse(time.RFC3339, moment); err == nil {
-				n.scaledAt(at.UTC())
-			}
-		case subresource == "" && (manager == Manager || isHand(manager)):
+		if subresource, _ := entry["subresource"].(string); subresource == "" && (manager == Manager || isHand(manager)) {
 			n.add(manager, owned)
 		}
 	}
@@ -128,9 +104,6 @@ func Trim(u *unstructured.Unstructured) {
 	left := map[string]any{"manager": kept.Manager, "operation": string(kept.Operation)}
 	if kept.Subresource != "" {
 		left["subresource"] = kept.Subresource
-	}
-	if kept.Time != nil {
-		left["time"] = kept.Time.Format(time.RFC3339)
 	}
 	metadata["managedFields"] = []any{left}
 }
@@ -154,14 +127,6 @@ type counted struct {
 	hands bool
 	// replicas is true where Strata has spec.replicas.
 	replicas bool
-	// scaled is when replicas were set last by the object's scale.
-	scaled time.Time
-}
-
-func (c *counted) scaledAt(moment time.Time) {
-	if moment.After(c.scaled) {
-		c.scaled = moment
-	}
 }
 
 func (c *counted) add(manager string, owned map[string]any) {
@@ -219,7 +184,7 @@ func (c *counted) note() Note {
 	}
 	const half = 32
 	short := (c.sum ^ c.sum>>half) & (1<<half - 1)
-	return Note{Own: fmt.Sprintf("%08x", short), Replicas: c.replicas, Hands: c.hands, Scaled: c.scaled}
+	return Note{Own: fmt.Sprintf("%08x", short), Replicas: c.replicas, Hands: c.hands}
 }
 
 // isHeld tells whether decoded fields of people's hold one that Strata takes back whatever

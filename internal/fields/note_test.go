@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,20 +58,8 @@ func TestNoteIsThatOfTheEntries(t *testing.T) {
 			entry("some-controller", update, drawnFields(t, "other", 3)),
 			ofSubresource("scale", entry("kubectl", update, `{"f:spec":{"f:replicas":{}}}`)),
 		}
-		latest := time.Time{}
-		for _, at := range rapid.SliceOfN(rapid.Int64Range(1, 1<<31), 0, 3).Draw(t, "scaled at") {
-			autoscaler := ofSubresource("scale", entry("kube-controller-manager", update, `{"f:spec":{"f:replicas":{}}}`))
-			autoscaler.Time = &metav1.Time{Time: time.Unix(at, 0)}
-			entries = append(entries, autoscaler)
-			if autoscaler.Time.After(latest) {
-				latest = autoscaler.Time.UTC()
-			}
-		}
 		obj := cached(t, entries)
 		whole := NoteOf(obj)
-		if !whole.Scaled.Equal(latest) && (whole.Own != "" || whole.Replicas || !whole.Scaled.IsZero()) {
-			t.Fatalf("it is said to have been scaled at %v, and was at %v", whole.Scaled, latest)
-		}
 		Trim(obj)
 		trimmed := NoteOf(obj)
 		if whole.Own != "" && trimmed != whole {

@@ -290,7 +290,13 @@ func (f *Follows) start(who Follower, id followKey, of schema.GroupVersionResour
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = one
-			return resource.Watch(ctx, options)
+			watched, err := resource.Watch(ctx, options)
+			if err == nil {
+				// It may bring what there is, in the place of a list: readers wait for that, also
+				// where something else failed before.
+				f.noteFailure(found, nil)
+			}
+			return watched, err
 		},
 	}, f.like, 0, toolscache.Indexers{})
 	tell := func() {
