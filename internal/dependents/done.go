@@ -6,6 +6,7 @@ package dependents
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -20,8 +21,12 @@ func (p *planner) noteCompletion(d *Dependent, entry Entry, live *unstructured.U
 
 // completes tells whether a live object has done the work of the content that is wanted, and
 // goes for that. The generation does not count: what such an object does cannot be changed, and
-// its deletion alone makes another one.
+// its deletion alone makes another one. Nor does an object that people have changed by hand: it
+// may go for what they have written, which is taken back.
 func (p *planner) completes(d *Dependent, entry Entry, live *unstructured.Unstructured) bool {
+	if fields.NoteOf(live).Hands && !d.Merges {
+		return false
+	}
 	return objects.GoesWhenDone(live) && p.owner(live) == p.Owner && entry.Digest != "" && entry.Digest == d.Digest &&
 		(entry.UID == "" || entry.UID == shortUID(live.GetUID()))
 }

@@ -6,8 +6,10 @@ package dependents
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -27,6 +29,16 @@ func expires(o *unstructured.Unstructured) {
 	}
 	spec["ttlSecondsAfterFinished"] = int64(5)
 	o.Object["spec"] = spec
+}
+
+// byHand is what people have changed with kubectl.
+func byHand(o *unstructured.Unstructured) {
+	entry := func(manager, set string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(set)}
+	}
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{
+		entry(fields.Manager, `{"f:spec":{"f:template":{}}}`), entry("kubectl-edit", `{"f:spec":{"f:ttlSecondsAfterFinished":{}}}`),
+	})
 }
 
 var complete = conditioned("Complete", "True", "", "")
@@ -65,6 +77,13 @@ func TestMakeJobs(t *testing.T) {
 		},
 		"gone, and not seen to complete": {
 			reason: "it runs once at least", in: world(wanted(wantJob("migrate")), inventory(hadJob("migrate"))), actions: again, standings: []string{pending},
+		},
+		"with a TTL that somebody wrote by hand": {
+			reason: "git has none, so that it is run again",
+			in:     world(wanted(wantJob("migrate")), inventory(hadJob("migrate")), lives(job("migrate", expires, complete, byHand, generation(2), deleting))),
+			standings: []string{
+				"migrate progressing Deleting: is being deleted and will be created again",
+			},
 		},
 		"deleted before it has completed": {
 			reason:    "it is run again when it is gone",

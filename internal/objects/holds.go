@@ -6,9 +6,9 @@ package objects
 import "reflect"
 
 // Holds tells whether an object says all that was wanted of it: every field with its
-// value, and lists item by item. What it says besides does not count. Values that the API
-// server writes in another way than they were wanted, such as quantities, are not the same
-// here: the answer is then no, which is safe.
+// value, and lists item by item. What it says besides does not count, but in a selector, which
+// is one value to the API server. Values that the API server writes in another way than they
+// were wanted, such as quantities, are not the same here: the answer is then no, which is safe.
 func Holds(live, wanted any) bool {
 	switch want := wanted.(type) {
 	case nil:
@@ -19,6 +19,9 @@ func Holds(live, wanted any) bool {
 			return false
 		}
 		for key, value := range want {
+			if isSelector(key) && !reflect.DeepEqual(has[key], value) {
+				return false
+			}
 			// A field without a value is one that is not there.
 			if !Holds(has[key], value) {
 				return false
@@ -45,4 +48,14 @@ func Holds(live, wanted any) bool {
 	default:
 		return reflect.DeepEqual(live, wanted)
 	}
+}
+
+// isSelector tells fields that the API server takes as one value, although they are maps: more
+// labels select something else.
+func isSelector(field string) bool {
+	switch field {
+	case "selector", "podSelector", "namespaceSelector", "labelSelector", "objectSelector", "nodeSelector", "matchLabels":
+		return true
+	}
+	return false
 }
