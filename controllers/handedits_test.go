@@ -15,6 +15,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,7 +70,7 @@ func (f *fixture) reports(name string, status func(replicas int32) appsv1.Deploy
 // rolledOut says that all replicas have the last content, and whether enough are available.
 func rolledOut(available corev1.ConditionStatus) []appsv1.DeploymentCondition {
 	return []appsv1.DeploymentCondition{
-		{Type: appsv1.DeploymentAvailable, Status: available, Reason: "MinimumReplicasAvailable"},
+		{Type: appsv1.DeploymentAvailable, Status: available, Reason: "MinimumReplicas", LastTransitionTime: metav1.Now()},
 		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
 	}
 }

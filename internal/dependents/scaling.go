@@ -6,7 +6,6 @@ package dependents
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/objects"
 )
 
@@ -17,7 +16,7 @@ func (p *planner) standing(d *Dependent, entry Entry, live *unstructured.Unstruc
 	if _, written := d.Object.Get(); !written || standing.Health != objects.Progressing || !d.isJudgedByStatus() || d.saysReplicas() {
 		return standing
 	}
-	scaling, until := objects.IsScaling(live, entry.Generation, fields.NoteOf(live).Scaled, p.Now)
+	scaling, until := objects.IsScaling(live, entry.Generation, p.Now)
 	if !scaling {
 		return standing
 	}

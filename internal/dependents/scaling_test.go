@@ -14,31 +14,30 @@ import (
 	"github.com/strata-project/strata/internal/objects"
 )
 
-var (
-	webID = objects.ID{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "web"}
-	dbID  = objects.ID{Group: "apps", Kind: "StatefulSet", Namespace: "default", Name: "db"}
-)
+var webID = objects.ID{Group: "apps", Kind: "Deployment", Namespace: "default", Name: "web"}
 
-// unavailable is what the controller of Deployments says while too few Pods are there.
-func unavailable(o *unstructured.Unstructured) {
-	conditioned("Available", "False", "MinimumReplicasUnavailable", "")(o)
+// unavailableFor is what the controller of Deployments says since some time while too few Pods
+// are there.
+func unavailableFor(ago time.Duration) change {
+	return func(o *unstructured.Unstructured) {
+		conditioned("Available", "False", "MinimumReplicasUnavailable", "")(o)
+		all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+		for _, each := range all {
+			if condition := each.(map[string]any); condition["type"] == "Available" {
+				condition["lastTransitionTime"] = testNow.Add(-ago).UTC().Format(time.RFC3339)
+			}
+		}
+		_ = unstructured.SetNestedSlice(o.Object, all, "status", "conditions")
+	}
 }
 
-// scaledAgo is an object whose scale an autoscaler has set.
-func scaledAgo(ago time.Duration) change {
-	return func(o *unstructured.Unstructured) {
-		at := metav1.NewTime(testNow.Add(-ago).Truncate(time.Second))
-		o.SetManagedFields([]metav1.ManagedFieldsEntry{
-			{
-				Manager: fields.Manager, Operation: metav1.ManagedFieldsOperationApply,
-				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{}}}`),
-			},
-			{
-				Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale", Time: &at,
-				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
-			},
-		})
-	}
+// setByOthers is a live object whose replicas others have set since it was applied at
+// generation 2.
+func setByOthers(o *unstructured.Unstructured) {
+	generation(3)(o)
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: fields.Manager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{}}}`),
+	}})
 }
 
 // counts are those of a Deployment.
@@ -62,29 +61,9 @@ func wantWeb(spec map[string]any) Dependent {
 	})
 }
 
-// statefulSet returns a live StatefulSet of the primary base whose Pods are on their way to a
-// revision.
-func statefulSet(at int64, update string, n counts, changes ...change) *unstructured.Unstructured {
-	counted := func(o *unstructured.Unstructured) {
-		o.Object["spec"] = map[string]any{"replicas": n.wanted}
-		o.Object["status"] = map[string]any{
-			"observedGeneration": at, "replicas": n.has, "readyReplicas": n.ready, "currentRevision": "db-1", "updateRevision": update,
-		}
-	}
-	return object(dbID, append([]change{counted, generation(at)}, changes...)...)
-}
-
-func wantDB(spec map[string]any) Dependent {
-	return want(dbID, func(d *Dependent) {
-		d.Assess, d.Object = objects.AssessStatus, ContentOf(&unstructured.Unstructured{Object: map[string]any{"spec": spec}})
-	})
-}
-
-func hadWeb(generation int64) Entry { return hadScaled(webID, generation) }
-
-// hadScaled is the entry of what was applied at a generation.
-func hadScaled(id objects.ID, generation int64) Entry {
-	return had(id, func(e *Entry) { e.Generation, e.ResourceVersion, e.Assess = generation, "", objects.AssessStatus })
+// hadWeb is the entry of what was applied at a generation.
+func hadWeb(generation int64) Entry {
+	return had(webID, func(e *Entry) { e.Generation, e.ResourceVersion, e.Assess = generation, "", objects.AssessStatus })
 }
 
 // A scaling by others is no roll-out: what was deployed stays ready. A roll-out is one, and so is
@@ -93,7 +72,7 @@ func TestMakeScalings(t *testing.T) {
 	const ready, scaling = "web ready Deployed", "web ready Deployed: is scaling"
 	none := map[string]any{}
 	two := func(d Dependent, live *unstructured.Unstructured, at int64) Input {
-		return world(wanted(d), inventory(hadScaled(d.ID, at)), lives(live))
+		return world(wanted(d), inventory(hadWeb(at)), lives(live))
 	}
 	runPlanCases(t, map[string]planCase{
 		"as many as it should have": {reason: "it is ready", in: two(wantWeb(none), deployment(2, counts{3, 3, 3, 3, 3}), 2), standings: []string{ready}},
@@ -149,36 +128,26 @@ func TestMakeScalings(t *testing.T) {
 			standings: []string{"web failed Failed: has failed: Progress deadline exceeded"},
 		},
 		"a large step": {
-			reason:    "most of what was asked for a minute ago is not there, so that it is not called available",
-			in:        two(wantWeb(none), deployment(2, counts{40, 3, 3, 3, 3}, unavailable, scaledAgo(time.Minute)), 2),
+			reason:    "most of what was asked for is not there, so that it is not called available for a minute",
+			in:        two(wantWeb(none), deployment(3, counts{40, 3, 3, 3, 3}, unavailableFor(time.Minute), setByOthers), 2),
 			standings: []string{scaling}, until: testNow.Truncate(1e9).Add(9 * time.Minute),
 		},
 		"a large step of a slow Deployment": {
 			reason: "it has the time that it says a roll-out may take",
-			in: two(wantWeb(none), deployment(2, counts{40, 3, 3, 3, 3}, unavailable, scaledAgo(time.Minute), func(o *unstructured.Unstructured) {
+			in: two(wantWeb(none), deployment(3, counts{40, 3, 3, 3, 3}, unavailableFor(time.Minute), setByOthers, func(o *unstructured.Unstructured) {
 				o.Object["spec"].(map[string]any)["progressDeadlineSeconds"] = int64(1800)
 			}), 2),
 			standings: []string{scaling}, until: testNow.Truncate(1e9).Add(29 * time.Minute),
 		},
 		"a large step that came to nothing": {
 			reason:    "its Pods have had their time",
-			in:        two(wantWeb(none), deployment(2, counts{40, 40, 40, 3, 3}, unavailable, scaledAgo(10*time.Minute)), 2),
+			in:        two(wantWeb(none), deployment(3, counts{40, 40, 40, 3, 3}, unavailableFor(10*time.Minute), setByOthers), 2),
 			standings: []string{"web progressing InProgress: is not ready: Available: 3/40"},
 		},
-		"a StatefulSet that grows": {
-			reason:    "it has no condition, and its Pods come one after the other",
-			in:        two(wantDB(none), statefulSet(2, "db-1", counts{wanted: 5, has: 4, ready: 3}, scaledAgo(time.Minute)), 2),
-			standings: []string{"db ready Deployed: is scaling"}, until: testNow.Truncate(1e9).Add(9 * time.Minute),
-		},
-		"a StatefulSet that loses Pods": {
-			reason:    "nobody has asked for another number",
-			in:        two(wantDB(none), statefulSet(2, "db-1", counts{wanted: 5, has: 5, ready: 3}), 2),
-			standings: []string{"db progressing InProgress: is not ready: Ready: 3/5"},
-		},
-		"a StatefulSet that is rolled out": {
-			reason:    "some Pods have the content of before",
-			in:        two(wantDB(none), statefulSet(2, "db-2", counts{wanted: 5, has: 5, ready: 4}, scaledAgo(time.Minute)), 2),
-			standings: []string{"db progressing InProgress: is not ready: Ready: 4/5"},
+		"nobody has asked for more": {
+			reason:    "it is as it was applied, and has lost its Pods",
+			in:        two(wantWeb(none), deployment(2, counts{3, 3, 3, 1, 1}, unavailableFor(time.Minute)), 2),
+			standings: []string{"web progressing InProgress: is not ready: Available: 1/3"},
 		},
 		"what waits for it": {
 			reason: "it is ready",

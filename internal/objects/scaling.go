@@ -18,37 +18,31 @@ const Scaling = "is scaling"
 // long a roll-out may. It is Kubernetes' own default for a Deployment.
 const ScalingTime = 10 * time.Minute
 
-// IsScaling tells whether all that a live object lacks is replicas, and when that ends by
-// itself; the zero time where it does not. What the object was given at a generation, or
-// later, has to be rolled out: its controller says so by replicas of one content.
+// IsScaling tells whether all that a live object lacks is replicas, which others have asked for
+// since it was applied at a generation, and when that ends by itself; the zero time where it
+// does not. What the object was given has to be rolled out: its controller says so by replicas
+// of one content.
 //
-// It ends where not enough replicas are available, because a large step makes the condition
-// Available False until most of the new Pods are there. They have the time that a roll-out
-// has, from when they were asked for. A StatefulSet has no such condition, and this time.
-func IsScaling(live *unstructured.Unstructured, generation int64, asked, now time.Time) (bool, time.Time) {
+// It ends where too few replicas are available. A step that is larger than maxUnavailable makes
+// the condition Available False until most of the new Pods are there. They have the time that a
+// roll-out has, from when the condition became False: when the step was asked for is nowhere.
+func IsScaling(live *unstructured.Unstructured, generation int64, now time.Time) (bool, time.Time) {
 	observed, _, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
-	if observed < generation || !isRolledOut(live) {
-		return false, time.Time{}
-	}
-	if available, _ := ConditionOf(live, "Available"); available.Status == "True" {
-		return true, time.Time{}
-	}
-	until := asked.Add(scalingTime(live))
-	return now.Before(until), until
-}
-
-// isRolledOut tells whether all replicas that a live object has are of its last content.
-func isRolledOut(live *unstructured.Unstructured) bool {
-	current, _, _ := unstructured.NestedString(live.Object, "status", "currentRevision")
-	if update, _, _ := unstructured.NestedString(live.Object, "status", "updateRevision"); update != current {
-		return false
-	} else if update != "" {
-		return true
-	}
 	replicas, _, _ := unstructured.NestedInt64(live.Object, "status", "replicas")
 	updated, _, _ := unstructured.NestedInt64(live.Object, "status", "updatedReplicas")
 	progressing, told := ConditionOf(live, "Progressing")
-	return updated == replicas && (!told || progressing.Status == "True" && progressing.Reason == "NewReplicaSetAvailable")
+	if observed < generation || updated != replicas || told && (progressing.Status != "True" || progressing.Reason != "NewReplicaSetAvailable") {
+		return false, time.Time{}
+	}
+	available, known := ConditionOf(live, "Available")
+	if available.Status == "True" {
+		return true, time.Time{}
+	}
+	if !known || live.GetGeneration() <= generation {
+		return false, time.Time{}
+	}
+	until := available.Since.Add(scalingTime(live))
+	return now.Before(until), until
 }
 
 func scalingTime(live *unstructured.Unstructured) time.Duration {
