@@ -30,8 +30,8 @@ const (
 	// AllowEmptyAnnotation lets a directory without objects empty the layer.
 	// Its value is the revision that may do so, or AllowNext.
 	AllowEmptyAnnotation = "kraan.io/allow-empty"
-	// AllowPruneAnnotation lets one revision remove most of the releases. Its
-	// value is that revision, or AllowNext.
+	// AllowPruneAnnotation lets one revision remove most of the releases, and what a
+	// layer that cannot be read may list. Its value is that revision, or AllowNext.
 	AllowPruneAnnotation = "kraan.io/allow-prune"
 	// ForceDeleteAnnotation with the value "true" deletes a layer although
 	// other layers depend on it.

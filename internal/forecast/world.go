@@ -66,6 +66,8 @@ type Content struct {
 	// says why.
 	Directory *directories.Directory
 	Err       error
+	// Unread is what there is of a directory with a mistake; nil where that is not known.
+	Unread *directories.Unread
 	// Deployed is what is deployed, where it is known and is not Directory.
 	Deployed *directories.Directory
 	// Restored is what the layer goes back to; nil where it cannot be read, and
@@ -78,6 +80,14 @@ type Content struct {
 	// Fixed is true for a layer that stays as it is: it is not looked at, and lists
 	// what its status does.
 	Fixed bool
+}
+
+// mentions searches what cannot be read.
+func (c Content) mentions(names []string) directories.Mentions {
+	if c.Unread == nil {
+		return directories.Mentions{Unknown: "it is not known what it lists"}
+	}
+	return c.Unread.Find(names)
 }
 
 // NameInScope names what directories list as the cluster does, once Scopes are known: without

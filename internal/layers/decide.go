@@ -77,6 +77,11 @@ func decideLayer(o Observation) Decision {
 	} else if opened != nil {
 		consume, allowed = append(consume, used...), opened
 	}
+	if used, opened := doubtGuard(o, plan, allowed); opened != nil {
+		consume, allowed = append(consume, used...), opened
+	}
+	slices.Sort(consume)
+	consume = slices.Compact(consume)
 	decision := decidePlan(o, plan, wanted, closed, o.target()).afterFailure(o).afterRefusal(o)
 	if decision.Rollback != nil {
 		return decision
@@ -112,6 +117,7 @@ func (o Observation) input(directory *directories.Directory, wanted []dependents
 	in := o.baseInput()
 	in.NotServed = o.notServed(directory)
 	in.MayPrune, in.MayWrite = true, true
+	in.EndDoubt = o.endsDoubt()
 	in.Wanted = wanted
 	if !open {
 		in.RepairOnly = true

@@ -206,6 +206,7 @@ var Keys = dependents.Keys{
 	SupersededBy:    v1alpha1.SupersededByAnnotation,
 	CreatedFor:      v1alpha1.CreatedForAnnotation,
 	Abandon:         v1alpha1.AbandonAnnotation,
+	AllowPrune:      v1alpha1.AllowPruneAnnotation,
 	FormerOwner:     schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind},
 }
 

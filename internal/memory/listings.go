@@ -98,7 +98,11 @@ func (l *Listings) Update(layer string, dir *directories.Directory) bool {
 		next.Listing = layers.ListingOf(dir)
 	}
 	l.byLayer[layer] = next
-	delete(l.asRead, layer)
+	if digest != "" {
+		delete(l.asRead, layer)
+	} else if _, read := l.asRead[layer]; !read && last.digest != "" {
+		l.asRead[layer] = last // what it listed last, for as long as it cannot be read
+	}
 	for id := range next.Files {
 		add(l.byID, id, layer)
 	}
@@ -137,6 +141,18 @@ func (l *Listings) Of(layer string, dir *directories.Directory) layers.Listing {
 	read := listing{digest: DigestOf(dir), Listing: layers.ListingOf(dir)}
 	l.asRead[layer] = read
 	return read.Listing
+}
+
+// Last returns what a layer listed when it was read last, by itself or by another layer.
+func (l *Listings) Last(layer string) (_ layers.Listing, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, last := range []map[string]listing{l.byLayer, l.asRead} {
+		if read, ok := last[layer]; ok && read.digest != "" {
+			return read.Listing, true
+		}
+	}
+	return layers.Listing{}, false
 }
 
 // Found records where the directory of a digest was read, if a layer is known to
