@@ -221,7 +221,13 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 		}
 		return &preview.Rendered{Problem: err.Error()}
 	}
-	return &preview.Rendered{Changes: r.changesOf(charts.Diff(renderedBy(before), renderedBy(after)), step.Decrypted), Objects: len(renderedBy(after))}
+	made := &preview.Rendered{Changes: r.changesOf(charts.Diff(renderedBy(before), renderedBy(after)), step.Decrypted), Objects: len(renderedBy(after))}
+	// A release that changes, and makes the same, says what it is that changes; and so does
+	// one that Flux installs anew.
+	if _, again := kinds.ReinstallOf(step.Before, step.Done); step.Before != nil && step.Done != nil && (again || len(made.Changes) == 0) {
+		made.Changes = slices.Concat(own.Changes, made.Changes)
+	}
+	return made
 }
 
 // judge remembers a release that Flux will find as wrong as it was found here. A
