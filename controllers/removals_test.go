@@ -6,12 +6,15 @@ package controllers
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -144,4 +147,79 @@ func TestLayersGoWithoutTheirSource(t *testing.T) {
 	if err := f.client.Get(f.ctx, types.NamespacedName{Name: f.name("two")}, &v1alpha1.AddonsLayer{}); apierrors.IsNotFound(err) {
 		t.Error("the other layer has gone, too")
 	}
+}
+
+// A release with volumes is not written in a way that has Flux uninstall it, until somebody
+// says so for this revision.
+func TestAReinstallationWaitsForConsent(t *testing.T) {
+	f := newFixture(t, nil)
+	files := func(chart string) map[string]string {
+		return map[string]string{"base/db.yaml": strings.ReplaceAll(f.release("db"), "chart: podinfo", "chart: "+chart), "base/cm.yaml": f.settings("beside", chart)}
+	}
+	f.publish("main@sha1:1", files("postgresql"))
+	f.layerWith("base", soon)
+	f.eventually("the release is installed", func() error {
+		release := &helmv2.HelmRelease{}
+		if err := f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "db"}, release); err != nil {
+			return err
+		}
+		release.Status.StorageNamespace = f.namespace
+		release.Status.History = helmv2.Snapshots{{
+			APIVersion: helmv2.CurrentSnapshotAPIVersion, Digest: "sha256:1", Name: "db", Namespace: f.namespace, Version: 1, Status: "deployed",
+			ChartName: "postgresql", ChartVersion: "1.0.0", ConfigDigest: "sha256:1", FirstDeployed: metav1.Now(), LastDeployed: metav1.Now(),
+		}}
+		return f.client.Status().Update(f.ctx, release)
+	})
+	f.ready("db")
+	f.deployed("base", "main@sha1:1")
+	f.statefulSet("db", f.origin("db"))
+	f.claim("data-db-0", nil, nil)
+	f.owns("db", f.namespace+"_db_apps_StatefulSet")
+	before := f.get("base").Status.Revision
+
+	f.publish("main@sha1:2", files("postgres-ha"))
+	layer := f.says("base", "revision main@sha1:2 has Flux uninstall and install anew HelmRelease "+f.namespace+"/db (chart name: postgresql -> postgres-ha)",
+		"while 1 persistentvolumeclaims in namespace "+f.namespace+" would be left behind", "kubectl annotate al "+f.name("base")+" kraan.io/allow-reinstall=next")
+	if layer.Status.Revision != before || !meta.IsStatusConditionTrue(layer.Status.Conditions, v1alpha1.StalledCondition) {
+		t.Errorf("it is at %s: %+v", layer.Status.Revision, layer.Status.Conditions)
+	}
+	chart := func() string {
+		release := &helmv2.HelmRelease{}
+		f.must(f.client.Get(f.ctx, types.NamespacedName{Namespace: f.namespace, Name: "db"}, release))
+		return release.Spec.Chart.Spec.Chart
+	}
+	if chart() != "postgresql" {
+		t.Fatalf("the release was written: its chart is %s", chart())
+	}
+
+	f.annotated("base", v1alpha1.AllowReinstallAnnotation, v1alpha1.AllowNext)
+	f.eventually("the release is written", func() error {
+		if now := chart(); now != "postgres-ha" {
+			return errors.New(now)
+		}
+		return nil
+	})
+	f.ready("db")
+	f.deployed("base", "main@sha1:2")
+	if _, left := f.get("base").Annotations[v1alpha1.AllowReinstallAnnotation]; left {
+		t.Error("the annotation opens more than one revision")
+	}
+
+	// A correction is no reason either, and without volumes there is nothing to keep.
+	release := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "db"}}
+	f.must(f.client.Patch(f.ctx, release, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"chart":{"spec":{"chart":"by-hand"}}}}`)), client.FieldOwner("kubectl-edit")))
+	f.says("base", "(chart name: by-hand -> postgres-ha)")
+	if chart() != "by-hand" {
+		t.Errorf("the release was corrected: its chart is %s", chart())
+	}
+	f.must(f.client.Delete(f.ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "data-db-0"}}))
+	f.must(client.IgnoreNotFound(f.client.Patch(f.ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "data-db-0"}},
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
+	f.annotated("base", "reconcile.fluxcd.io/requestedAt", "now")
+	f.eventually("the release is corrected", func() error {
+		if now := chart(); now != "postgres-ha" {
+			return errors.New(now)
+		}
+		return nil
+	})
 }

@@ -91,6 +91,9 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 	}
 	f.observeAwaited(o)
 	f.observeOthers(o)
+	if len(o.Reinstalled()) > 0 {
+		o.Volumes = f.world.Volumes[layer.Name]
+	}
 	return o
 }
 

@@ -42,6 +42,9 @@ type World struct {
 	// Failing says of releases that cannot become ready as they would be written why
 	// they cannot.
 	Failing map[objects.ID]string
+	// Volumes says by the names of layers which claims for volumes belong to releases that
+	// Flux would install anew.
+	Volumes map[string][]layers.Blocker
 	// Complete fills in what the API server fills in where an object leaves it out;
 	// nil for nothing.
 	Complete func(*unstructured.Unstructured)

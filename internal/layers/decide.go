@@ -71,7 +71,13 @@ func decideLayer(o Observation) Decision {
 		return decideBlocked(o, blocked)
 	}
 	closed := firstClosed(beforeApply, o)
-	plan := dependents.Make(o.input(o.Directory, wanted, closed == nil))
+	in := o.input(o.Directory, wanted, closed == nil)
+	plan := dependents.Make(in)
+	if used, opened, blocked := reinstallGuard(o, o.Directory.Revision, plan, in.Wanted, allowed); blocked != nil {
+		return decideBlocked(o, blocked)
+	} else if opened != nil {
+		consume, allowed = append(consume, used...), opened
+	}
 	if used, opened, blocked := pruneGuard(o, plan, allowed); blocked != nil {
 		return decideBlocked(o, blocked)
 	} else if opened != nil {
@@ -209,6 +215,7 @@ func (o Observation) keepEverything() dependents.Input {
 			in.Wanted = append(in.Wanted, d)
 		}
 	}
+	in.Wanted = o.withoutReinstalls(in.Wanted)
 	return in
 }
 
@@ -243,7 +250,7 @@ func decideBlocked(o Observation, blocked *Blocked) Decision {
 		State: blocked.State, Reason: blocked.Reason, Message: blocked.Message,
 		Stalled: blocked.Stalled, Retry: blocked.Retry, Causes: blocked.Causes,
 		Attempt: o.Layer.Status.Attempt, Rollback: o.Layer.Status.Rollback,
-		Plan: planOfBlocked(in),
+		Plan: planOfBlocked(in), Until: blocked.Again,
 	}
 	switch blocked.State {
 	case v1alpha1.StateUnknown:

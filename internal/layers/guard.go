@@ -19,6 +19,8 @@ const (
 	allowedEmpty = "Empty"
 	allowedPrune = "Prune"
 	allowedDoubt = "Doubt"
+
+	allowedReinstall = "Reinstall"
 )
 
 // emptyGuard stops a directory without objects from emptying a layer, unless

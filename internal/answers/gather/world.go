@@ -124,7 +124,7 @@ func (g *Plan) World(ctx context.Context) (forecast.World, error) {
 	if err := g.objects(ctx, &w); err != nil {
 		return w, err
 	}
-	return w, nil
+	return w, g.volumes(ctx, &w)
 }
 
 // archive finds out what source-controller would make of the repository. Only a

@@ -312,7 +312,7 @@ func verdictOf(end forecast.End) (Verb, bool) {
 	case end.State == v1alpha1.StateHold:
 		return Held, true
 	case slices.Contains([]string{
-		v1alpha1.ReasonWouldBreakDependants, v1alpha1.ReasonMassPrune, v1alpha1.ReasonEmptyDirectory, v1alpha1.ReasonOwnershipConflict,
+		v1alpha1.ReasonWouldBreakDependants, v1alpha1.ReasonMassPrune, v1alpha1.ReasonWouldReinstall, v1alpha1.ReasonEmptyDirectory, v1alpha1.ReasonOwnershipConflict,
 		v1alpha1.ReasonAccessDenied, v1alpha1.ReasonReservedObject, v1alpha1.ReasonRollbackNotPossible, v1alpha1.ReasonDeletionBlocked,
 	}, end.Reason):
 		return Refuse, true
