@@ -68,7 +68,7 @@ func TestABrokenLayerHoldsUpItsOwnRemovals(t *testing.T) {
 		f.deployed(name, "main@sha1:1")
 	}
 	f.says("broken", "broken/a.yaml")
-	f.says("kustomized", "kustomized/b.yaml")
+	f.says("kustomized", "kustomized/kustomization.yaml")
 
 	f.discard("good")
 	f.discard("doubted")

@@ -101,7 +101,8 @@ func (l *Listings) Update(layer string, dir *directories.Directory) bool {
 	if digest != "" {
 		delete(l.asRead, layer)
 	} else if _, read := l.asRead[layer]; !read && last.digest != "" {
-		l.asRead[layer] = last // what it listed last, for as long as it cannot be read
+		last.origin = Origin{} // where it cannot be read now
+		l.asRead[layer] = last
 	}
 	for id := range next.Files {
 		add(l.byID, id, layer)
