@@ -86,9 +86,10 @@ type record struct{ namespace, name, chart string }
 func recordOf(live *unstructured.Unstructured) record {
 	name, _ := HelmName(live)
 	found := record{name: name, namespace: cmp.Or(specText(live, "targetNamespace"), live.GetNamespace())}
+	chart, _ := chartName(live)
 	history, _, _ := unstructured.NestedSlice(live.Object, "status", "history")
 	if len(history) == 0 {
-		found.chart, _ = chartName(live)
+		found.chart = chart
 		return found
 	}
 	newest, _ := history[0].(map[string]any)
@@ -96,7 +97,7 @@ func recordOf(live *unstructured.Unstructured) record {
 		value, _ := newest[field].(string)
 		return value
 	}
-	return record{namespace: cmp.Or(text("namespace"), found.namespace), name: cmp.Or(text("name"), found.name), chart: text("chartName")}
+	return record{namespace: cmp.Or(text("namespace"), found.namespace), name: cmp.Or(text("name"), found.name), chart: cmp.Or(text("chartName"), chart)}
 }
 
 // chartChange tells whether the chart of a release has another name.

@@ -230,6 +230,17 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 	return made
 }
 
+// withoutCharts returns what changes of the HelmReleases themselves.
+func (g *Plan) withoutCharts(f forecast.Forecast) map[stepKey]*preview.Rendered {
+	found := map[stepKey]*preview.Rendered{}
+	for _, step := range f.Steps {
+		if step.Verb == dependents.VerbWrite && step.Before != nil && step.Done != nil && step.ID.GroupKind() == kinds.HelmReleaseKind && isContent(step) {
+			found[keyOf(step)] = &preview.Rendered{Changes: g.changesOf(charts.Diff(bare(step.Before), bare(step.Done)), step.Decrypted)}
+		}
+	}
+	return found
+}
+
 // judge remembers a release that Flux will find as wrong as it was found here. A
 // chart that only cannot be had from here says nothing of that.
 func (r *chartWork) judge(id objects.ID, err error) {
