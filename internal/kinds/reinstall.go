@@ -45,8 +45,8 @@ func (r Reinstall) String() string {
 // written as wanted. The rules are those of ReleaseTargetChanged and of the reconciler of
 // helm-controller 1.6: it compares the storage namespace, the release namespace, the name
 // of the release and that of the chart with what it has recorded, in this order, and the
-// strategy for changed names of charts counts for the last alone. Where live lacks the
-// record, its specification counts. A release that was never installed is none.
+// strategy for changed names of charts counts for the last alone. A release that was never
+// installed is none.
 func ReinstallOf(live, wanted *unstructured.Unstructured) (Reinstall, bool) {
 	if live == nil || wanted == nil {
 		return Reinstall{}, false
@@ -55,49 +55,56 @@ func ReinstallOf(live, wanted *unstructured.Unstructured) (Reinstall, bool) {
 	if stored == "" {
 		return Reinstall{}, false
 	}
-	was := recordOf(live)
-	name, storage := HelmName(wanted)
-	namespace := specText(wanted, "targetNamespace")
-	if namespace == "" {
-		namespace = wanted.GetNamespace()
+	was := specified(live)
+	was.storage = stored
+	if history, _, _ := unstructured.NestedSlice(live.Object, "status", "history"); len(history) > 0 {
+		newest, _ := history[0].(map[string]any)
+		for field, value := range map[string]*string{"namespace": &was.namespace, "name": &was.name, "chartName": &was.chart} {
+			if text, _ := newest[field].(string); text != "" {
+				*value = text
+			}
+		}
 	}
+	return was.reinstall(live, wanted)
+}
+
+// ReinstallBySpec is ReinstallOf by what the specifications say alone, whatever the status
+// says, and of any release: what is guarded by it nobody can forge who may write statuses.
+func ReinstallBySpec(live, wanted *unstructured.Unstructured) (Reinstall, bool) {
+	if live == nil || wanted == nil {
+		return Reinstall{}, false
+	}
+	return specified(live).reinstall(live, wanted)
+}
+
+// installed is what identifies the Helm release of a HelmRelease to Flux.
+type installed struct{ storage, namespace, name, chart string }
+
+// specified returns what a specification says.
+func specified(release *unstructured.Unstructured) installed {
+	name, storage := HelmName(release)
+	chart, _ := chartName(release)
+	return installed{storage: storage, namespace: cmp.Or(specText(release, "targetNamespace"), release.GetNamespace()), name: name, chart: chart}
+}
+
+// reinstall compares what is installed with what is wanted.
+func (was installed) reinstall(live, wanted *unstructured.Unstructured) (Reinstall, bool) {
+	will := specified(wanted)
 	found := Reinstall{Release: was.namespace + "/" + was.name}
+	if will.namespace != was.namespace {
+		found.LeftIn = was.namespace
+	}
 	switch {
-	case storage != stored:
-		found.What, found.From, found.To = "storage namespace", stored, storage
-	case namespace != was.namespace:
-		found.What, found.From, found.To, found.LeftIn = "release namespace", was.namespace, namespace, was.namespace
-		return found, true
-	case name != was.name:
-		found.What, found.From, found.To = "release name", was.name, name
+	case will.storage != was.storage:
+		found.What, found.From, found.To = "storage namespace", was.storage, will.storage
+	case will.namespace != was.namespace:
+		found.What, found.From, found.To = "release namespace", was.namespace, will.namespace
+	case will.name != was.name:
+		found.What, found.From, found.To = "release name", was.name, will.name
 	default:
 		return chartChange(found, was.chart, live, wanted)
 	}
-	if namespace != was.namespace {
-		found.LeftIn = was.namespace
-	}
 	return found, true
-}
-
-// record is what Flux has noted of a Helm release that it has made.
-type record struct{ namespace, name, chart string }
-
-// recordOf returns the newest record of a release, or what its specification says.
-func recordOf(live *unstructured.Unstructured) record {
-	name, _ := HelmName(live)
-	found := record{name: name, namespace: cmp.Or(specText(live, "targetNamespace"), live.GetNamespace())}
-	chart, _ := chartName(live)
-	history, _, _ := unstructured.NestedSlice(live.Object, "status", "history")
-	if len(history) == 0 {
-		found.chart = chart
-		return found
-	}
-	newest, _ := history[0].(map[string]any)
-	text := func(field string) string {
-		value, _ := newest[field].(string)
-		return value
-	}
-	return record{namespace: cmp.Or(text("namespace"), found.namespace), name: cmp.Or(text("name"), found.name), chart: cmp.Or(text("chartName"), chart)}
 }
 
 // chartChange tells whether the chart of a release has another name.

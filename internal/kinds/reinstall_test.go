@@ -88,3 +88,20 @@ func TestReinstallOf(t *testing.T) {
 		})
 	}
 }
+
+// What a guard goes by is what specifications say: whoever may write a status opens none.
+func TestReinstallBySpec(t *testing.T) {
+	release := func(chart, stored string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"namespace": "demo", "name": "web"},
+			"spec":     map[string]any{"chart": map[string]any{"spec": map[string]any{"chart": chart, "sourceRef": map[string]any{"kind": "HelmRepository"}}}},
+			"status":   map[string]any{"storageNamespace": stored, "history": []any{map[string]any{"chartName": "other", "name": "web", "namespace": "demo"}}},
+		}}
+	}
+	if found, is := ReinstallBySpec(release("podinfo", ""), release("other", "")); !is || found.From != "podinfo" {
+		t.Errorf("a forged status hides it: %t, %s", is, found)
+	}
+	if found, is := ReinstallBySpec(release("podinfo", "x"), release("podinfo", "y")); is {
+		t.Errorf("a status makes one: %s", found)
+	}
+}

@@ -25,7 +25,7 @@ func (o Observation) reinstalled(id objects.ID, wanted *unstructured.Unstructure
 	if id.GroupKind() != kinds.HelmReleaseKind || live == nil || !live.GetDeletionTimestamp().IsZero() || !o.isUninstalled(live) {
 		return kinds.Reinstall{}, false
 	}
-	found, is := kinds.ReinstallOf(live, wanted)
+	found, is := kinds.ReinstallBySpec(live, wanted)
 	return found, is && !found.Maybe
 }
 

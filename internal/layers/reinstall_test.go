@@ -34,7 +34,7 @@ func TestReinstallGuard(t *testing.T) {
 		obj := live("a", changes...)
 		spec, _, _ := unstructured.NestedMap(chartRelease("a", "postgresql").Object.Object, "spec")
 		_ = unstructured.SetNestedMap(obj.Object, spec, "spec")
-		_ = unstructured.SetNestedField(obj.Object, "default", "status", "storageNamespace")
+		unstructured.RemoveNestedField(obj.Object, "status", "history")
 		return obj
 	}
 	volumes := func(o *Observation) {
