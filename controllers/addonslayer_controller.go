@@ -59,6 +59,8 @@ type Artifacts interface {
 	// Digest returns the digest of a directory's objects, and whether it is
 	// missing. It costs less than the directory.
 	Digest(ctx context.Context, artifact repos.Artifact, path string, how builds.Build) (digest string, missing bool, err error)
+	// Mentions returns which of some names a directory may mean that cannot be read.
+	Mentions(ctx context.Context, artifact repos.Artifact, path string, how builds.Build, names []string) (directories.Mentions, error)
 	// ByDigest returns a directory by its content, as long as it is cached.
 	ByDigest(digest string) (*directories.Directory, bool)
 	// Assemble returns the directory of objects that no artifact has, made anew

@@ -44,13 +44,23 @@ type observer struct {
 	// wantedIDs lists the objects in question, in order.
 	wantedIDs []objects.ID
 	// sources of other layers that were read already, as many layers have one
-	// in common; nil where there is no artifact.
-	sources map[sources.Ref]*repos.Artifact
+	// in common.
+	sources map[sources.Ref]sourceRead
+	// sought are the words by which other layers may mean an object that is to go.
+	sought []string
+}
+
+// sourceRead is what was read of a source.
+type sourceRead struct {
+	// artifact is nil where there is none.
+	artifact *repos.Artifact
+	// gone is true where there is no such source, or the cluster does not serve its kind.
+	gone bool
 }
 
 // newObserver returns the observer of a layer, which has read nothing yet.
 func (r *AddonsLayerReconciler) newObserver(layer *v1alpha1.AddonsLayer) *observer {
-	o := &observer{r: r, reads: newReader(r, layer.Name), sources: map[sources.Ref]*repos.Artifact{}}
+	o := &observer{r: r, reads: newReader(r, layer.Name), sources: map[sources.Ref]sourceRead{}}
 	o.Observation = &layers.Observation{
 		Now: r.now(), Settings: r.Settings, Layer: layer, Layers: map[string]layers.Other{},
 		ObservedClusters: layers.ObservedClusters{
@@ -84,7 +94,7 @@ func (o *observer) observeContent(ctx context.Context) error {
 func (o *observer) observeSurroundings(ctx context.Context) error {
 	err := inTurn(ctx, o.observeDeployed, o.observeRestored, o.observeBefore, o.observeLayers, o.observePredecessors,
 		o.observeKinds, o.observeLabelled, o.observeObjects, o.observeClasses, o.observeTargets,
-		o.observeAwaited, o.observeHealth, o.observeOthers, o.observeBlockers, o.observeDoomed)
+		o.observeAwaited, o.observeHealth, o.observeOthers, o.observeVolumes, o.observeBlockers, o.observeDoomed)
 	if err == nil {
 		o.reads.done(o.Settings.AccountFor(o.Layer))
 	}

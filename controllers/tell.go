@@ -39,6 +39,7 @@ type Notifier interface {
 var warnings = map[string]bool{
 	v1alpha1.ReasonRolledBack: true, v1alpha1.ReasonRollbackFailed: true, v1alpha1.ReasonRollbackNotPossible: true,
 	v1alpha1.ReasonUnhealthy: true, v1alpha1.ReasonDeletionBlocked: true, v1alpha1.ReasonSuspendedRelease: true, v1alpha1.ReasonWouldBreakDependants: true,
+	v1alpha1.ReasonWouldReinstall: true,
 }
 
 // story is one thing that is told of a layer.

@@ -43,6 +43,7 @@ func Acts() []Act {
 		{HoldReleasesAnnotation, layers, ActStands},
 		{AllowEmptyAnnotation, layers, ActIsUsedUp},
 		{AllowPruneAnnotation, []string{AddonsLayerKind, ClusterDiscoveryKind}, ActIsUsedUp},
+		{AllowReinstallAnnotation, layers, ActIsUsedUp},
 		{AllowBreakAnnotation, layers, ActOpens},
 		{ForceDeleteAnnotation, []string{AddonsLayerKind, PlatformKind}, ActOpens},
 		{ConfirmDeletionAnnotation, []string{AddonsLayerKind, PlatformKind, CapabilityClaimKind, HostClusterKind}, ActOpens},

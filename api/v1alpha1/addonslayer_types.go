@@ -293,7 +293,7 @@ type Attempt struct {
 	// +optional
 	Refused bool `json:"refused,omitempty"`
 	// Allowed lists the guards that an annotation opened for this roll-out:
-	// Empty, Prune. It is emptied when the removals have been marked.
+	// Empty, Prune, Doubt, Reinstall. It is emptied when the removals have been marked.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional

@@ -285,6 +285,9 @@ const (
 	ReasonSuspendedRelease = "SuspendedRelease"
 	// ReasonMassPrune says that a commit would remove most releases of the layer.
 	ReasonMassPrune = "MassPrune"
+	// ReasonWouldReinstall says that Flux would uninstall a release with volumes, and
+	// install it anew.
+	ReasonWouldReinstall = "WouldReinstall"
 	// ReasonEmptyDirectory says that the directory lists nothing any more, where it did
 	// before.
 	ReasonEmptyDirectory = "EmptyDirectory"

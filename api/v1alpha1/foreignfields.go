@@ -53,8 +53,8 @@ func releaseStatusFields() map[string]StatusClass {
 		of(believes("a roll-out counts as under way, or as timed out; a release that is to go does so in the middle of an action"),
 			"conditions[Reconciling]"),
 		of(believes("a rotation takes the release for one that has the next passwords, and takes those of before back"), "lastAttemptedConfigDigest"),
-		of(believes("a layer that watches health looks at other workloads; the forecast of a deletion counts less"), "inventory.entries"),
-		of(NotActedOn, "history", "helmChart"),
+		of(believes("a layer that watches health looks at other workloads; the forecast of a deletion or a reinstallation counts less"), "inventory.entries"),
+		of(NotActedOn, "history", "storageNamespace", "helmChart"),
 	)
 }
 

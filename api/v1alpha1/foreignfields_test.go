@@ -77,6 +77,8 @@ var untyped = map[string]string{
 	"internal/apply.PatchStatus .":                                 own,
 	"internal/capabilities.valuesDigest lastAttemptedConfigDigest": "HelmRelease",
 	"internal/claimkeeper.isNews conditions[Ready]":                own,
+	"internal/kinds.ReinstallOf history":                           "HelmRelease",
+	"internal/kinds.ReinstallOf storageNamespace":                  "HelmRelease",
 	"internal/dependents.actionOf conditions[Ready]":               "HelmRelease",
 	"internal/dependents.actionOf conditions[Reconciling]":         "HelmRelease " + v1alpha1.AnyObject,
 	"internal/discoveries.Parse version.kubernetes":                "ClusterProfile",

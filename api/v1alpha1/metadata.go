@@ -30,9 +30,12 @@ const (
 	// AllowEmptyAnnotation lets a directory without objects empty the layer.
 	// Its value is the revision that may do so, or AllowNext.
 	AllowEmptyAnnotation = "kraan.io/allow-empty"
-	// AllowPruneAnnotation lets one revision remove most of the releases. Its
-	// value is that revision, or AllowNext.
+	// AllowPruneAnnotation lets one revision remove most of the releases, and what a
+	// layer that cannot be read may list. Its value is that revision, or AllowNext.
 	AllowPruneAnnotation = "kraan.io/allow-prune"
+	// AllowReinstallAnnotation lets one revision have Flux uninstall releases that have
+	// volumes, and install them anew. Its value is that revision, or AllowNext.
+	AllowReinstallAnnotation = "kraan.io/allow-reinstall"
 	// ForceDeleteAnnotation with the value "true" deletes a layer although
 	// other layers depend on it.
 	ForceDeleteAnnotation = "kraan.io/force-delete"
@@ -62,7 +65,7 @@ const (
 	PluginAnnotation = "kraan.io/plugin-spec"
 )
 
-// AllowNext is the value of AllowEmptyAnnotation and AllowPruneAnnotation that
+// AllowNext is the value of AllowEmptyAnnotation, AllowPruneAnnotation and AllowReinstallAnnotation that
 // allows whichever revision needs it next. It is removed when it is used.
 const AllowNext = "next"
 

@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -112,7 +113,10 @@ func (r *plannedRepository) deployed(more ...*unstructured.Unstructured) *apites
 	for _, id := range objects.SortIDs(idsOf(made.Objects)) {
 		object := made.Objects[id].DeepCopy()
 		if id.Kind == "HelmRelease" {
-			_ = unstructured.SetNestedSlice(object.Object, []any{map[string]any{"chartVersion": "1.0.0"}}, "status", "history")
+			_ = unstructured.SetNestedSlice(object.Object, []any{map[string]any{
+				"chartName": "configmap", "chartVersion": "1.0.0", "name": id.Name, "namespace": id.Namespace,
+			}}, "status", "history")
+			_ = unstructured.SetNestedField(object.Object, id.Namespace, "status", "storageNamespace")
 		}
 		objs = append(objs, object)
 	}
@@ -235,6 +239,60 @@ func TestPlan(t *testing.T) {
 	}
 	if writes := server.Writes(); len(writes) > 0 {
 		t.Errorf("a plan writes: %q", writes)
+	}
+}
+
+// A release that Flux would uninstall and install anew is told as such, whatever its
+// charts make; and a change that makes the same says what changes.
+func TestPlanSaysWhatFluxUninstalls(t *testing.T) {
+	r := newPlannedRepository(t)
+	tree, err := fs.Sub(controlplane.Charts(), "configmap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renamed := map[string]string{}
+	if err := fs.WalkDir(tree, ".", func(name string, item fs.DirEntry, err error) error {
+		if err != nil || item.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(tree, name)
+		renamed[name] = string(data)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	renamed["Chart.yaml"] = "apiVersion: v2\nname: other\nversion: 1.0.0\n"
+	if err := r.charts.AddFiles(renamed); err != nil {
+		t.Fatal(err)
+	}
+	server := r.deployed()
+	change := func(name, from, to string) {
+		if !strings.Contains(r.files[name], from) {
+			t.Fatalf("%s has no %q", name, from)
+		}
+		r.files[name] = strings.Replace(r.files[name], from, to, 1)
+	}
+	change("base/gateway.yaml", "chart: configmap", "chart: other")
+	change("base/mesh.yaml", "interval: 1h", "targetNamespace: elsewhere\n  interval: 1h")
+	change("base/metrics.yaml", "interval: 1h", "interval: 2h")
+	change("apps/shop.yaml", "interval: 1h", "releaseName: store\n  interval: 1h")
+	for _, charts := range []string{"", "--no-charts "} {
+		code, out, errOut := r.plan(server, terminal.Screen{}, "plan "+charts+"--from-dir FOLDER")
+		if code != exitBlocked || errOut != "" {
+			t.Errorf("exit code %d: %s", code, errOut)
+		}
+		flat := strings.Join(strings.Fields(out), " ")
+		for _, want := range []string{
+			"base@1.0.0 reinstall HelmRelease base/gateway 1.0.0 Flux uninstalls Helm release base/gateway and installs it anew (chart name: configmap -> other)",
+			"reinstall HelmRelease base/mesh 1.0.0 Flux uninstalls Helm release base/mesh and installs it anew (release namespace: base -> elsewhere)",
+			"objects whose templates name no namespace stay in base, and belong to nobody",
+			"reinstall HelmRelease apps/shop 1.0.0 Flux uninstalls Helm release apps/shop and installs it anew (release name: shop -> store)",
+			"change HelmRelease base/metrics 1.0.0", "spec.interval: 1h", "spec.chart.spec.chart: configmap -> other", "3 to reinstall, 1 to change.",
+		} {
+			if !strings.Contains(flat, want) {
+				t.Errorf("with %q it does not say %q:\n%s", charts, want, out)
+			}
+		}
 	}
 }
 

@@ -45,6 +45,9 @@ type Keys struct {
 	// Abandon is the annotation by which people give up what a suspended
 	// release installed; messages name it.
 	Abandon string
+	// AllowPrune is the annotation by which people say that what may be listed by
+	// others goes all the same; messages name it.
+	AllowPrune string
 	// FormerOwner is the API group and kind whose ownerReferences are taken
 	// off, because garbage collection knows neither grace nor order.
 	FormerOwner schema.GroupKind
@@ -80,9 +83,17 @@ type Others struct {
 	// Elsewhere names the primaries that reach the same cluster by another name, and
 	// says by which. What they have is never taken over.
 	Elsewhere map[string]string
-	// UnreadableSiblings names those of Unreadable that share the source of
-	// this primary: what left it may have gone to one of them.
-	UnreadableSiblings []string
+	// MayList names those of Unreadable that may list an object which has left this
+	// primary: they share its source, and what they hold may mean the object.
+	MayList map[objects.ID][]Doubt
+}
+
+// Doubt says that another primary may list an object.
+type Doubt struct {
+	// Owner is the name of that primary.
+	Owner string
+	// Why it may, as what follows its name; empty where it is only not known.
+	Why string
 }
 
 // Input is everything that Make decides from.
@@ -159,6 +170,8 @@ type Limits struct {
 	Reserved map[objects.ID]string
 	// Abandon allows deleting suspended releases, which uninstalls nothing.
 	Abandon bool
+	// EndDoubt allows deleting what others may list.
+	EndDoubt bool
 	// Forsaken holds clusters that are given up: what an unwanted object there
 	// was is forgotten, and releases that installed there are suspended and
 	// deleted, so that nobody asks the cluster for anything.
@@ -274,6 +287,8 @@ type Plan struct {
 	// Undecided holds objects that are to go, as nobody else wants them, but not
 	// yet: they were written a moment ago, or have to be resumed first.
 	Undecided []objects.ID
+	// Doubted holds the objects that others may list, and that go because of EndDoubt.
+	Doubted []objects.ID
 	// Unchanged holds the wanted objects that are as the last apply of what is
 	// wanted left them.
 	Unchanged []*Dependent

@@ -27,7 +27,7 @@ const (
 
 var (
 	testKeys = Keys{
-		Owner: "owner", Orphaned: "orphaned", SuspendedByHold: "held", SupersededBy: "successor", Abandon: "abandon",
+		Owner: "owner", Orphaned: "orphaned", SuspendedByHold: "held", SupersededBy: "successor", Abandon: "abandon", AllowPrune: "kraan.io/allow-prune",
 		FormerOwner: schema.GroupKind{Group: "example.com", Kind: "Primary"},
 	}
 	testNow   = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
@@ -204,6 +204,10 @@ func listedBy(owner string, id objects.ID) func(*Input) {
 		in.Others.Existing[owner] = true
 		in.Others.Listed[id] = append(in.Others.Listed[id], Claim{Owner: owner, Origin: owner + "/" + id.Name + ".yaml", ID: id})
 	}
+}
+
+func mayList(id objects.ID, doubts ...Doubt) func(*Input) {
+	return func(in *Input) { in.Others.MayList = map[objects.ID][]Doubt{id: doubts} }
 }
 
 func exists(owners ...string) func(*Input) {

@@ -29,9 +29,7 @@ func drawWorld(t *rapid.T) Input {
 	in.MayPrune, in.MayWrite = chance(t, 80, "may prune"), chance(t, 85, "may write")
 	in.RepairOnly, in.Abandon = chance(t, 25, "repair only"), chance(t, 20, "abandon")
 	in.Others.Unreadable["other"] = chance(t, 15, "other is unreadable")
-	if chance(t, 10, "unreadable siblings") {
-		in.Others.UnreadableSiblings = []string{"third", "other"}
-	}
+	in.Others.MayList, in.EndDoubt = map[objects.ID][]Doubt{}, chance(t, 10, "doubts end")
 	in.NotServed = map[objects.ServedKind]bool{issuerID("").ServedKind(): chance(t, 30, "not served")}
 	for _, id := range allIDs {
 		drawWanted(t, &in, id)
@@ -39,6 +37,9 @@ func drawWorld(t *rapid.T) Input {
 		drawLive(t, &in, id)
 		in.Keep[id] = chance(t, 10, "kept")
 		in.Stale[id] = chance(t, 10, "stale")
+		if chance(t, 10, "others may list it") {
+			in.Others.MayList[id] = []Doubt{{Owner: "third"}, {Owner: "other", Why: "a file has its name"}}
+		}
 		for _, owner := range []string{"third", "other"} {
 			if chance(t, 12, "claimed") {
 				listedBy(owner, id)(&in)
@@ -129,7 +130,11 @@ func shuffled(t *rapid.T, in Input) Input {
 		in.Wanted[i].DependsOn = slices.Clone(in.Wanted[i].DependsOn)
 	}
 	in.Inventory = rapid.Permutation(in.Inventory).Draw(t, "inventory")
-	in.Others.UnreadableSiblings = reversed(in.Others.UnreadableSiblings)
+	doubts := map[objects.ID][]Doubt{}
+	for id, owners := range in.Others.MayList {
+		doubts[id] = reversed(owners)
+	}
+	in.Others.MayList = doubts
 	listed, exclusive, taken := map[objects.ID][]Claim{}, map[string][]objects.ID{}, map[string][]Claim{}
 	for id, claims := range in.Others.Listed {
 		listed[id] = reversed(claims)
@@ -332,7 +337,7 @@ func (s *safety) checkRemoval(action Action) {
 		s.Errorf("%s goes before its grace is over", id)
 	case live.GetLabels()[testKeys.Orphaned] == "2026-01-02T03.04.00Z":
 		s.Errorf("%s goes although it was marked a moment ago", id)
-	case entry.Deletion == DeletionOrphan, len(s.Others.Listed[id]) > 0, len(s.Others.UnreadableSiblings) > 0:
+	case entry.Deletion == DeletionOrphan, len(s.Others.Listed[id]) > 0, len(s.Others.MayList[id]) > 0 && !s.EndDoubt:
 		s.Errorf("%s goes although it is kept or may be wanted", id)
 	case id.Kind == "HelmRelease" && objects.IsSuspended(live) && !s.Abandon:
 		s.Errorf("%s goes while it is suspended", id)

@@ -148,14 +148,37 @@ func (p *planner) planOrphan(entry Entry, live *unstructured.Unstructured) {
 		p.until(due)
 		orphaned.Until = due
 		orphaned.Message = fmt.Sprintf("waits until %s for another layer to adopt it", due.UTC().Format(time.RFC3339))
-	case len(p.Others.UnreadableSiblings) > 0:
+	case len(p.Others.MayList[entry.ID]) > 0 && !p.EndDoubt:
 		orphaned.Health = objects.Blocked
-		orphaned.Message = fmt.Sprintf("is kept while it is not known whether layer %s lists it",
-			strings.Join(slices.Sorted(slices.Values(p.Others.UnreadableSiblings)), ", "))
+		orphaned.Message = p.doubtMessage(p.Others.MayList[entry.ID])
 	default:
+		if len(p.Others.MayList[entry.ID]) > 0 {
+			p.plan.Doubted = append(p.plan.Doubted, entry.ID)
+		}
 		orphaned = p.planDelete(entry, live)
 	}
 	p.stand(entry, orphaned)
+}
+
+// doubtMessage names all primaries that may list an object, the reason of the first that
+// has one, and what ends the doubt.
+func (p *planner) doubtMessage(doubts []Doubt) string {
+	sorted := slices.SortedFunc(slices.Values(doubts), func(a, b Doubt) int {
+		return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.Why, b.Why))
+	})
+	var names []string
+	why := ""
+	for _, doubt := range sorted {
+		names = append(names, doubt.Owner)
+		if why == "" && doubt.Why != "" {
+			why = fmt.Sprintf(" (%s: %s)", doubt.Owner, doubt.Why)
+		}
+	}
+	message := fmt.Sprintf("is kept while it is not known whether layer %s lists it%s", strings.Join(slices.Compact(names), ", "), why)
+	if p.Keys.AllowPrune != "" {
+		message += fmt.Sprintf(": if none does set the annotation %s to %q", p.Keys.AllowPrune, "next")
+	}
+	return message
 }
 
 // dueOf returns when the grace of an orphan is over, in whole seconds. The

@@ -96,9 +96,23 @@ func TestMakeOrphans(t *testing.T) {
 			standings: []string{"a ignored Orphaned unwanted: is kept for layer alpha, which lists it"},
 		},
 		"unreadable siblings": {
-			reason:    "one of them may list it",
-			in:        world(inventory(had(a, graceOver)), lives(release("a", orphaned)), func(in *Input) { in.Others.UnreadableSiblings = []string{"z", "y"} }),
-			standings: []string{"a blocked Orphaned unwanted: is kept while it is not known whether layer y, z lists it"},
+			reason: "one of them may list it",
+			in:     world(inventory(had(a, graceOver)), lives(release("a", orphaned)), mayList(a, Doubt{Owner: "z", Why: "z/broken.yaml has its name"}, Doubt{Owner: "y"})),
+			standings: []string{`a blocked Orphaned unwanted: is kept while it is not known whether layer y, z lists it ` +
+				`(z: z/broken.yaml has its name): if none does set the annotation kraan.io/allow-prune to "next"`},
+		},
+		"another object may be listed": {
+			reason:    "a layer that cannot be read holds up what it can mean",
+			in:        world(inventory(had(a, graceOver)), lives(release("a", orphaned)), mayList(b, Doubt{Owner: "y"})),
+			actions:   []string{"Delete a"},
+			standings: []string{"a progressing Orphaned unwanted: is being removed"},
+		},
+		"the doubt is ended": {
+			reason: "somebody said that it goes all the same",
+			in: world(inventory(had(a, graceOver)), lives(release("a", orphaned)), mayList(a, Doubt{Owner: "y"}),
+				func(in *Input) { in.EndDoubt = true }),
+			actions:   []string{"Delete a"},
+			standings: []string{"a progressing Orphaned unwanted: is being removed"},
 		},
 		"not seen yet": {
 			reason: "the cache still shows it without the mark", in: world(inventory(had(a, graceOver)), lives(release("a")), stale(a)),

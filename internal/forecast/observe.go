@@ -91,6 +91,9 @@ func (f *future) observe(layer *v1alpha1.AddonsLayer) *layers.Observation {
 	}
 	f.observeAwaited(o)
 	f.observeOthers(o)
+	if len(o.Reinstalled()) > 0 {
+		o.Volumes = f.world.Volumes[layer.Name]
+	}
 	return o
 }
 
@@ -245,10 +248,13 @@ func (f *future) observeOthers(o *layers.Observation) {
 			o.AddClaims(&o.Others, name, f.listed(layer))
 		case content.Directory != nil:
 			o.AddClaims(&o.Others, name, f.listings[name])
+		case content.Source == nil && !sources.IsOfBundle(layer): // nothing can have moved to it
+			o.Others.Unreadable[name] = true
+			o.AddClaims(&o.Others, name, f.listed(layer))
 		default:
 			o.Others.Unreadable[name] = true
 			if f.sameSource(o.Layer, layer) {
-				o.Others.UnreadableSiblings = append(o.Others.UnreadableSiblings, name)
+				o.AddDoubt(&o.Others, name, content.mentions(o.NamesSought()))
 			}
 		}
 	}

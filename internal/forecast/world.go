@@ -42,6 +42,9 @@ type World struct {
 	// Failing says of releases that cannot become ready as they would be written why
 	// they cannot.
 	Failing map[objects.ID]string
+	// Volumes says by the names of layers which claims for volumes belong to releases that
+	// Flux would install anew.
+	Volumes map[string][]layers.Blocker
 	// Complete fills in what the API server fills in where an object leaves it out;
 	// nil for nothing.
 	Complete func(*unstructured.Unstructured)
@@ -66,6 +69,8 @@ type Content struct {
 	// says why.
 	Directory *directories.Directory
 	Err       error
+	// Unread is what there is of a directory with a mistake; nil where that is not known.
+	Unread *directories.Unread
 	// Deployed is what is deployed, where it is known and is not Directory.
 	Deployed *directories.Directory
 	// Restored is what the layer goes back to; nil where it cannot be read, and
@@ -78,6 +83,14 @@ type Content struct {
 	// Fixed is true for a layer that stays as it is: it is not looked at, and lists
 	// what its status does.
 	Fixed bool
+}
+
+// mentions searches what cannot be read.
+func (c Content) mentions(names []string) directories.Mentions {
+	if c.Unread == nil {
+		return directories.Mentions{Unknown: "it is not known what it lists"}
+	}
+	return c.Unread.Find(names)
 }
 
 // NameInScope names what directories list as the cluster does, once Scopes are known: without

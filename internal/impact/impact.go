@@ -81,6 +81,8 @@ type departure struct {
 	inventoried map[string]bool
 	// mayHaveVolumes is true unless the inventories say that there are none.
 	mayHaveVolumes bool
+	// seen counts the releases whose inventories were looked at.
+	seen int
 
 	// found holds the objects that were found, and own those among them that
 	// are the layer's.
@@ -109,6 +111,22 @@ type finding struct {
 // Blockers returns what stands in the way of the layer's deletion. What may not be
 // listed is Unknown; an error passes.
 func (l Lookup) Blockers(ctx context.Context) ([]layers.Blocker, error) {
+	return l.find(ctx, (*departure).readInventories, (*departure).lookUpCustomObjects, (*departure).lookUpClaims)
+}
+
+// Volumes returns the claims for volumes that would go, or be left behind, if the releases
+// that depart were uninstalled. What may not be listed is Unknown; an error passes.
+func (l Lookup) Volumes(ctx context.Context) ([]layers.Blocker, error) {
+	// One that the layer has yet to adopt is not among those with its label.
+	anyMayHave := func(d *departure, _ context.Context) error {
+		d.mayHaveVolumes = d.mayHaveVolumes || d.seen < len(d.releases)
+		return nil
+	}
+	return l.find(ctx, (*departure).readInventories, anyMayHave, (*departure).lookUpClaims)
+}
+
+// find takes steps one after the other, and counts what they have found.
+func (l Lookup) find(ctx context.Context, steps ...func(*departure, context.Context) error) ([]layers.Blocker, error) {
 	d := departure{
 		Lookup: l, releases: map[types.NamespacedName]bool{}, definitions: map[string]bool{}, inventoried: map[string]bool{},
 		own: map[types.UID]bool{}, unseen: map[class]int64{}, unknown: map[class]string{},
@@ -123,8 +141,8 @@ func (l Lookup) Blockers(ctx context.Context) ([]layers.Blocker, error) {
 	if len(d.releases)+len(d.definitions) == 0 {
 		return nil, nil
 	}
-	for _, step := range []func(context.Context) error{d.readInventories, d.lookUpCustomObjects, d.lookUpClaims} {
-		if err := step(ctx); err != nil {
+	for _, step := range steps {
+		if err := step(&d, ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -146,6 +164,7 @@ func (d *departure) readInventories(ctx context.Context) error {
 		for i := range list.Items {
 			if d.releases[client.ObjectKeyFromObject(&list.Items[i])] {
 				d.readInventory(&list.Items[i])
+				d.seen++
 			}
 		}
 		if next = list.GetContinue(); next == "" {

@@ -4,6 +4,8 @@
 package layers
 
 import (
+	"time"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/directories"
 )
@@ -24,6 +26,9 @@ type Blocked struct {
 	// Causes are what stands in the way, for status.blockedBy; nil where that is the
 	// layer itself. The gate that closes names them: it knows what it has met.
 	Causes []v1alpha1.Cause
+	// Again is when it is looked at again, where no watch tells of what opens the gate; zero
+	// where one does.
+	Again time.Time
 }
 
 func contentBlocked(err *directories.ContentError) *Blocked {

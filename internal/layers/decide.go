@@ -71,12 +71,23 @@ func decideLayer(o Observation) Decision {
 		return decideBlocked(o, blocked)
 	}
 	closed := firstClosed(beforeApply, o)
-	plan := dependents.Make(o.input(o.Directory, wanted, closed == nil))
+	in := o.input(o.Directory, wanted, closed == nil)
+	plan := dependents.Make(in)
+	if used, opened, blocked := reinstallGuard(o, o.Directory.Revision, plan, in.Wanted, allowed); blocked != nil {
+		return decideBlocked(o, blocked)
+	} else if opened != nil {
+		consume, allowed = append(consume, used...), opened
+	}
 	if used, opened, blocked := pruneGuard(o, plan, allowed); blocked != nil {
 		return decideBlocked(o, blocked)
 	} else if opened != nil {
 		consume, allowed = append(consume, used...), opened
 	}
+	if used, opened := doubtGuard(o, plan, allowed); opened != nil {
+		consume, allowed = append(consume, used...), opened
+	}
+	slices.Sort(consume)
+	consume = slices.Compact(consume)
 	decision := decidePlan(o, plan, wanted, closed, o.target()).afterFailure(o).afterRefusal(o)
 	if decision.Rollback != nil {
 		return decision
@@ -112,6 +123,7 @@ func (o Observation) input(directory *directories.Directory, wanted []dependents
 	in := o.baseInput()
 	in.NotServed = o.notServed(directory)
 	in.MayPrune, in.MayWrite = true, true
+	in.EndDoubt = o.endsDoubt()
 	in.Wanted = wanted
 	if !open {
 		in.RepairOnly = true
@@ -203,6 +215,7 @@ func (o Observation) keepEverything() dependents.Input {
 			in.Wanted = append(in.Wanted, d)
 		}
 	}
+	in.Wanted = o.withoutReinstalls(in.Wanted)
 	return in
 }
 
@@ -237,7 +250,7 @@ func decideBlocked(o Observation, blocked *Blocked) Decision {
 		State: blocked.State, Reason: blocked.Reason, Message: blocked.Message,
 		Stalled: blocked.Stalled, Retry: blocked.Retry, Causes: blocked.Causes,
 		Attempt: o.Layer.Status.Attempt, Rollback: o.Layer.Status.Rollback,
-		Plan: planOfBlocked(in),
+		Plan: planOfBlocked(in), Until: blocked.Again,
 	}
 	switch blocked.State {
 	case v1alpha1.StateUnknown:

@@ -72,7 +72,8 @@ func (d Decision) notDeleted(o Observation, message string) Decision {
 func (d Decision) deletes(o Observation) Decision {
 	d.Deleting = true
 	in := o.baseInput()
-	in.MayPrune = true
+	// The annotation counts until the layer is gone, and goes with it.
+	in.MayPrune, in.EndDoubt = true, o.endsDoubt()
 	if o.Layer.Spec.OnDeletion() != v1alpha1.DeletionPolicyDelete {
 		for i := range in.Inventory {
 			in.Inventory[i].Deletion, in.Inventory[i].Spared = dependents.DeletionOrphan, ""

@@ -18,6 +18,9 @@ import (
 const (
 	allowedEmpty = "Empty"
 	allowedPrune = "Prune"
+	allowedDoubt = "Doubt"
+
+	allowedReinstall = "Reinstall"
 )
 
 // emptyGuard stops a directory without objects from emptying a layer, unless
@@ -166,11 +169,12 @@ func (o Observation) leftOver(annotation string) []string {
 // allows tells whether an annotation speaks of this revision, and which
 // annotations that uses up.
 func (o Observation) allows(annotation string) (consume []string, yes bool) {
-	switch o.Layer.Annotations[annotation] {
-	case v1alpha1.AllowNext:
+	value, given := o.Layer.Annotations[annotation]
+	switch {
+	case !given:
+		return nil, false
+	case value == v1alpha1.AllowNext:
 		return []string{annotation}, true
-	case o.Directory.Revision:
-		return nil, true
 	}
-	return nil, false
+	return nil, o.Directory != nil && value == o.Directory.Revision
 }

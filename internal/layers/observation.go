@@ -169,6 +169,10 @@ type ObservedObjects struct {
 	// were seen; MoreWorkloads is how many more there are.
 	Workloads     []Workload
 	MoreWorkloads int
+	// Volumes lists the claims for volumes of the releases that Reinstalled names. VolumesError
+	// says why they could not be looked up, which passes.
+	Volumes      []Blocker
+	VolumesError error
 	// Taken holds objects that belong to the layer although its inventory
 	// lacks them, because Kraan kept none.
 	Taken []objects.ID
@@ -206,6 +210,7 @@ var Keys = dependents.Keys{
 	SupersededBy:    v1alpha1.SupersededByAnnotation,
 	CreatedFor:      v1alpha1.CreatedForAnnotation,
 	Abandon:         v1alpha1.AbandonAnnotation,
+	AllowPrune:      v1alpha1.AllowPruneAnnotation,
 	FormerOwner:     schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind},
 }
 

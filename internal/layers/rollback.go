@@ -221,8 +221,17 @@ func decideRollback(o Observation, back *v1alpha1.Rollback) Decision {
 		}
 	}
 	target := Target{Version: entry.Version, Revision: entry.Revision, Digest: entry.Digest, Artifact: entry.Artifact}
-	d := decidePlan(o, dependents.Make(in), in.Wanted, nil, target)
+	plan := dependents.Make(in)
+	consume, _, blocked := reinstallGuard(o, entry.Revision, plan, in.Wanted, nil)
+	if blocked != nil {
+		return decideBlocked(o, blocked)
+	}
+	d := decidePlan(o, plan, in.Wanted, nil, target)
+	d.ConsumeFirst = consume
 	d.Rollback = back
+	if len(d.Plan.Doubted) > 0 && o.Layer.Annotations[v1alpha1.AllowPruneAnnotation] == v1alpha1.AllowNext {
+		d.ConsumeFirst = append(d.ConsumeFirst, v1alpha1.AllowPruneAnnotation)
+	}
 	if asked := o.Layer.Annotations[v1alpha1.RollbackToAnnotation]; asked != "" {
 		d.ClearAfter = []string{v1alpha1.RollbackToAnnotation}
 	}

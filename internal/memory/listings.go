@@ -98,7 +98,12 @@ func (l *Listings) Update(layer string, dir *directories.Directory) bool {
 		next.Listing = layers.ListingOf(dir)
 	}
 	l.byLayer[layer] = next
-	delete(l.asRead, layer)
+	if digest != "" {
+		delete(l.asRead, layer)
+	} else if _, read := l.asRead[layer]; !read && last.digest != "" {
+		last.origin = Origin{} // where it cannot be read now
+		l.asRead[layer] = last
+	}
 	for id := range next.Files {
 		add(l.byID, id, layer)
 	}
@@ -137,6 +142,18 @@ func (l *Listings) Of(layer string, dir *directories.Directory) layers.Listing {
 	read := listing{digest: DigestOf(dir), Listing: layers.ListingOf(dir)}
 	l.asRead[layer] = read
 	return read.Listing
+}
+
+// Last returns what a layer listed when it was read last, by itself or by another layer.
+func (l *Listings) Last(layer string) (_ layers.Listing, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, last := range []map[string]listing{l.byLayer, l.asRead} {
+		if read, ok := last[layer]; ok && read.digest != "" {
+			return read.Listing, true
+		}
+	}
+	return layers.Listing{}, false
 }
 
 // Found records where the directory of a digest was read, if a layer is known to

@@ -118,6 +118,8 @@ type Store struct {
 	parsed  *parsedCache
 
 	start starting
+	// searches in what cannot be read.
+	searches searches
 
 	fetches, parses                    singleflight.Group
 	fetchSlots, parseSlots, buildSlots chan struct{}

@@ -42,6 +42,7 @@ func TestWordsOfPeople(t *testing.T) {
 	want := []string{
 		v1alpha1.HoldAnnotation, v1alpha1.HoldUntilAnnotation, v1alpha1.HoldReleasesAnnotation,
 		v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowPruneAnnotation, v1alpha1.AllowBreakAnnotation,
+		v1alpha1.AllowReinstallAnnotation,
 		v1alpha1.ForceDeleteAnnotation, v1alpha1.ConfirmDeletionAnnotation, v1alpha1.RollbackToAnnotation,
 		v1alpha1.AbandonAnnotation, v1alpha1.AcceptClusterAnnotation, v1alpha1.TakeOverAnnotation,
 		v1alpha1.TakeOverClusterAnnotation, v1alpha1.WithoutSnapshotAnnotation, v1alpha1.ReconcileRequestAnnotation,

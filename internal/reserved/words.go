@@ -120,6 +120,7 @@ var words = []Word{
 	{Key: v1alpha1.HoldUntilAnnotation, Sort: Annotation, By: People, On: "layers"},
 	{Key: v1alpha1.HoldReleasesAnnotation, Sort: Annotation, By: People, On: "layers"},
 	{Key: v1alpha1.AllowEmptyAnnotation, Sort: Annotation, By: People, On: "layers"},
+	{Key: v1alpha1.AllowReinstallAnnotation, Sort: Annotation, By: People, On: "layers"},
 	{Key: v1alpha1.AllowPruneAnnotation, Sort: Annotation, By: People, On: "layers and ClusterDiscoveries"},
 	{Key: v1alpha1.AllowBreakAnnotation, Sort: Annotation, By: People, On: "layers"},
 	{Key: v1alpha1.ForceDeleteAnnotation, Sort: Annotation, By: People, On: "layers and Platforms"},

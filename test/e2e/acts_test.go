@@ -107,7 +107,7 @@ func acted(annotation string) string {
 	switch annotation {
 	case v1alpha1.HoldUntilAnnotation:
 		return time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	case v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowPruneAnnotation, v1alpha1.WithoutSnapshotAnnotation:
+	case v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowPruneAnnotation, v1alpha1.AllowReinstallAnnotation, v1alpha1.WithoutSnapshotAnnotation:
 		return v1alpha1.AllowNext
 	case v1alpha1.ApproveAnnotation:
 		return "first@1.0.0"

@@ -366,7 +366,7 @@ func (h *hands) observeOthers(o *layers.Observation) {
 		if !readable {
 			others.Unreadable[name] = true
 			if layer.Spec.Source.Name == o.Layer.Spec.Source.Name {
-				others.UnreadableSiblings = append(others.UnreadableSiblings, name)
+				o.AddDoubt(&others, name, directories.Mentions{Unknown: "it cannot be read"})
 			}
 			continue
 		}

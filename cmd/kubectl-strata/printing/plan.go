@@ -22,6 +22,7 @@ var verbs = map[preview.Verb]terminal.Role{
 	preview.Adopt:     terminal.Good,
 	preview.Upgrade:   terminal.Busy,
 	preview.Change:    terminal.Busy,
+	preview.Reinstall: terminal.Bad,
 	preview.Update:    terminal.Busy,
 	preview.Correct:   terminal.Busy,
 	preview.Downgrade: terminal.Warning,

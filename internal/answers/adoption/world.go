@@ -5,7 +5,6 @@ package adoption
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -140,13 +139,12 @@ func (w World) observeOthers(o *layers.Observation) {
 		if directory == nil {
 			o.Others.Unreadable[other.Name] = true
 			if sources.Of(other, w.Namespace) == sources.Of(o.Layer, w.Namespace) {
-				o.Others.UnreadableSiblings = append(o.Others.UnreadableSiblings, other.Name)
+				o.AddDoubt(&o.Others, other.Name, directories.Mentions{Unknown: "it is not known what it lists"})
 			}
 			continue
 		}
 		o.AddClaims(&o.Others, other.Name, layers.ListingOf(directory))
 	}
-	slices.Sort(o.Others.UnreadableSiblings)
 }
 
 // FluxScopes are the scopes of the kinds that import writes.

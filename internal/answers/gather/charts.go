@@ -221,7 +221,24 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 		}
 		return &preview.Rendered{Problem: err.Error()}
 	}
-	return &preview.Rendered{Changes: r.changesOf(charts.Diff(renderedBy(before), renderedBy(after)), step.Decrypted), Objects: len(renderedBy(after))}
+	made := &preview.Rendered{Changes: r.changesOf(charts.Diff(renderedBy(before), renderedBy(after)), step.Decrypted), Objects: len(renderedBy(after))}
+	// A release that changes, and makes the same, says what it is that changes; and so does
+	// one that Flux installs anew.
+	if _, again := kinds.ReinstallOf(step.Before, step.Done); step.Before != nil && step.Done != nil && (again || len(made.Changes) == 0) {
+		made.Changes = slices.Concat(own.Changes, made.Changes)
+	}
+	return made
+}
+
+// withoutCharts returns what changes of the HelmReleases themselves.
+func (g *Plan) withoutCharts(f forecast.Forecast) map[stepKey]*preview.Rendered {
+	found := map[stepKey]*preview.Rendered{}
+	for _, step := range f.Steps {
+		if step.Verb == dependents.VerbWrite && step.Before != nil && step.Done != nil && step.ID.GroupKind() == kinds.HelmReleaseKind && isContent(step) {
+			found[keyOf(step)] = &preview.Rendered{Changes: g.changesOf(charts.Diff(bare(step.Before), bare(step.Done)), step.Decrypted)}
+		}
+	}
+	return found
 }
 
 // judge remembers a release that Flux will find as wrong as it was found here. A

@@ -128,6 +128,8 @@ func (g *Plan) Preview(ctx context.Context, o PreviewOptions) (*preview.Plan, er
 		if made, rendered, err = g.withCharts(ctx, world, made, o); err != nil {
 			return nil, err
 		}
+	} else {
+		rendered = g.withoutCharts(made)
 	}
 	if g.isOffline() {
 		// Without a cluster it is not known when it is made.

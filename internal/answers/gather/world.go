@@ -124,7 +124,7 @@ func (g *Plan) World(ctx context.Context) (forecast.World, error) {
 	if err := g.objects(ctx, &w); err != nil {
 		return w, err
 	}
-	return w, nil
+	return w, g.volumes(ctx, &w)
 }
 
 // archive finds out what source-controller would make of the repository. Only a
@@ -185,7 +185,15 @@ func (g *Plan) content(ctx context.Context, layer *v1alpha1.AddonsLayer) (foreca
 	if err != nil && !errors.As(err, &content) {
 		return forecast.Content{}, fmt.Errorf("cannot read %s of %s: %w", layer.Spec.Source.Path, g.repository.Name, err)
 	}
-	return forecast.Content{Source: source, Directory: directory, Err: err}, nil
+	found := forecast.Content{Source: source, Directory: directory, Err: err}
+	if content != nil {
+		unread, err := repos.UnreadOf(ctx, g.artifact, layer.Spec.Source.Path, how)
+		if err != nil {
+			return forecast.Content{}, fmt.Errorf("cannot read %s of %s: %w", layer.Spec.Source.Path, g.repository.Name, err)
+		}
+		found.Unread = &unread
+	}
+	return found, nil
 }
 
 // fetched returns what a layer's source holds for it now.
@@ -217,6 +225,9 @@ func (g *Plan) fetched(ctx context.Context, layer *v1alpha1.AddonsLayer, ref sou
 	}
 	var mistake *directories.ContentError
 	if errors.As(content.Err, &mistake) {
+		if unread, err := g.store.Unread(ctx, *artifact, layer.Spec.Source.Path, how); err == nil {
+			content.Unread = &unread
+		}
 		return content, nil
 	}
 	g.away[ref] = content.Err

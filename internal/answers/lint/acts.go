@@ -73,7 +73,7 @@ func annotating(each object, words ...string) string {
 // revision by name is not, and allows no other.
 func isUsedUp(act v1alpha1.Act, value string) bool {
 	switch act.Annotation {
-	case v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowPruneAnnotation, v1alpha1.WithoutSnapshotAnnotation:
+	case v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowPruneAnnotation, v1alpha1.AllowReinstallAnnotation, v1alpha1.WithoutSnapshotAnnotation:
 		return value == v1alpha1.AllowNext
 	}
 	return value != ""

@@ -46,6 +46,7 @@ var valuesInGit = map[string]struct{ never, may string }{
 	v1alpha1.HoldReleasesAnnotation:    {"", "true"},
 	v1alpha1.AllowEmptyAnnotation:      {"next", "main@sha1:0123456"},
 	v1alpha1.AllowPruneAnnotation:      {"next", "main@sha1:0123456"},
+	v1alpha1.AllowReinstallAnnotation:  {"next", "main@sha1:0123456"},
 	v1alpha1.AllowBreakAnnotation:      {"true", "false"},
 	v1alpha1.ForceDeleteAnnotation:     {"true", "false"},
 	v1alpha1.ConfirmDeletionAnnotation: {"true", ""},

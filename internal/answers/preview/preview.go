@@ -35,6 +35,8 @@ const (
 	Upgrade   Verb = "upgrade"
 	Downgrade Verb = "downgrade"
 	Change    Verb = "change"
+	// Reinstall is for HelmReleases that Flux uninstalls and installs anew.
+	Reinstall Verb = "reinstall"
 	// Create and Update are for all other objects.
 	Create Verb = "create"
 	Update Verb = "update"
@@ -223,6 +225,12 @@ func actionOf(step forecast.Step, later []forecast.Step) (Action, bool) {
 		return action, false
 	case dependents.VerbWrite:
 		action.Action = written(step, isRelease)
+		if again, is := kinds.ReinstallOf(step.Before, step.Done); is && isRelease {
+			action.Note = again.String()
+			if !again.Maybe {
+				action.Action = Reinstall
+			}
+		}
 	case dependents.VerbAdopt:
 		action.Action = Adopt
 	case dependents.VerbMark:
@@ -304,7 +312,7 @@ func verdictOf(end forecast.End) (Verb, bool) {
 	case end.State == v1alpha1.StateHold:
 		return Held, true
 	case slices.Contains([]string{
-		v1alpha1.ReasonWouldBreakDependants, v1alpha1.ReasonMassPrune, v1alpha1.ReasonEmptyDirectory, v1alpha1.ReasonOwnershipConflict,
+		v1alpha1.ReasonWouldBreakDependants, v1alpha1.ReasonMassPrune, v1alpha1.ReasonWouldReinstall, v1alpha1.ReasonEmptyDirectory, v1alpha1.ReasonOwnershipConflict,
 		v1alpha1.ReasonAccessDenied, v1alpha1.ReasonReservedObject, v1alpha1.ReasonRollbackNotPossible, v1alpha1.ReasonDeletionBlocked,
 	}, end.Reason):
 		return Refuse, true
@@ -357,7 +365,7 @@ func (p *Plan) Verdict() string {
 		return "Nothing would change."
 	}
 	var parts []string
-	for _, verb := range []Verb{Install, Upgrade, Downgrade, Change, Create, Update, Adopt, Correct, Supersede, Suspend, Resume, Release, Orphan, Prune} {
+	for _, verb := range []Verb{Install, Reinstall, Upgrade, Downgrade, Change, Create, Update, Adopt, Correct, Supersede, Suspend, Resume, Release, Orphan, Prune} {
 		if count := p.Counts[verb]; count > 0 {
 			parts = append(parts, fmt.Sprintf("%d to %s", count, verb))
 		}

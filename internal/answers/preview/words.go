@@ -6,6 +6,7 @@ package preview
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -53,8 +54,11 @@ func (a Action) Remark() string {
 	switch {
 	case a.Unknown != "":
 		note = joined(note, "objects not known")
-	case a.Object.Kind == "HelmRelease" && len(a.Changes) > 0:
-		note = joined(note, Count(a.Changes))
+	case a.Object.Kind == "HelmRelease":
+		made := slices.DeleteFunc(slices.Clone(a.Changes), func(change ObjectChange) bool { return change.Object == a.Object })
+		if len(made) > 0 {
+			note = joined(note, Count(made))
+		}
 	}
 	return note
 }

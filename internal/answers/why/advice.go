@@ -67,6 +67,7 @@ var advice = map[string][]string{
 		annotate + v1alpha1.AbandonAnnotation + "=true",
 	},
 	v1alpha1.ReasonMassPrune:                 {seePlan, annotate + v1alpha1.AllowPruneAnnotation + "=" + v1alpha1.AllowNext},
+	v1alpha1.ReasonWouldReinstall:            {seePlan, annotate + v1alpha1.AllowReinstallAnnotation + "=" + v1alpha1.AllowNext},
 	v1alpha1.ReasonEmptyDirectory:            {seePlan, annotate + v1alpha1.AllowEmptyAnnotation + "=" + v1alpha1.AllowNext},
 	v1alpha1.ReasonPathNotFound:              {seeLayer, runFetch},
 	v1alpha1.ReasonPathOutsideArtifact:       {seeLayer},

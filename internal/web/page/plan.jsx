@@ -94,7 +94,7 @@ export function Made({ made }) {
   );
 }
 
-const signs = { install: "+", create: "+", adopt: "+", prune: "−", orphan: "−", release: "−", suspend: "!", supersede: "!", downgrade: "!" };
+const signs = { install: "+", create: "+", adopt: "+", prune: "−", orphan: "−", release: "−", suspend: "!", supersede: "!", downgrade: "!", reinstall: "!" };
 const colours = { "+": "plus", "−": "minus", "-": "minus", "!": "warn", "~": "tilde" };
 
 function Actions({ all }) {
