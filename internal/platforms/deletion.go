@@ -24,7 +24,11 @@ func (d *decider) deletion() {
 	status.ObservedGeneration = d.Platform.Generation
 	status.Version, status.Lock, status.Rollout = last.Version, last.Lock, last.Rollout
 	left := d.leaving()
+	given := d.giveUp()
 	blocked := d.blocked()
+	if blocked == "" {
+		d.decision.GiveUp = given
+	}
 	for _, layer := range left {
 		status.Layers.Total++
 		if isDeployed(layer) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
@@ -274,7 +275,22 @@ func (d *decider) leavingMessage() string {
 	if len(leaving) == 1 {
 		count = "waits for 1 layer"
 	}
-	return count + " to be removed: " + strings.Join(names, ", ") + d.toConfirm(leaving)
+	return count + " to be removed: " + strings.Join(names, ", ") + d.toConfirm(leaving) + d.toLeaveBehind(leaving)
+}
+
+// toLeaveBehind says that the platform can leave behind what is on the clusters of layers that
+// are being removed and that do not answer; empty where it is not being deleted.
+func (d *decider) toLeaveBehind(leaving []*v1alpha1.AddonsLayer) string {
+	if d.Platform.DeletionTimestamp == nil {
+		return ""
+	}
+	var places []types.NamespacedName
+	for _, layer := range leaving {
+		if layer.DeletionTimestamp != nil && strings.Contains(messageOf(layer), v1alpha1.AbandonAnnotation) {
+			places = append(places, placement.Of(layer, d.Namespace))
+		}
+	}
+	return d.toAbandon(places)
 }
 
 // toConfirm says that the platform can confirm what its layers wait for; empty where they
