@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,9 +60,22 @@ func newMaker(t *testing.T) *maker {
 `)
 	f.platform("shop", "  bundle: {family: NAMESPACE}\n")
 	f.indexed()
-	f.readyOne()
+	m.chart(f.readyOne())
 	f.installed("shop", "1.0.0", 2)
 	return m
+}
+
+// chart plays helm-controller, which makes a HelmChart for a release.
+func (m *maker) chart(release helmv2.HelmRelease) {
+	m.fixture.Helper()
+	of := release.Spec.Chart.Spec
+	chart := &sourcev1.HelmChart{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: release.Namespace + "-" + release.Name},
+		Spec: sourcev1.HelmChartSpec{
+			Chart: of.Chart, Version: of.Version, SourceRef: sourcev1.LocalHelmChartSourceReference{Kind: of.SourceRef.Kind, Name: of.SourceRef.Name},
+		},
+	}
+	m.must(m.client.Create(m.ctx, chart, client.FieldOwner("helm-controller")))
 }
 
 // remote returns the RemoteCluster that the bundle has made.
@@ -92,9 +106,13 @@ func (m *maker) dies() {
 func (m *maker) leftBehind() {
 	m.fixture.Helper()
 	m.isGone(&v1alpha1.Platform{}, "shop")
-	repositories, clusters := &sourcev1.HelmRepositoryList{}, &v1alpha1.RemoteClusterList{}
+	repositories, charts, clusters := &sourcev1.HelmRepositoryList{}, &sourcev1.HelmChartList{}, &v1alpha1.RemoteClusterList{}
 	m.must(m.client.List(m.ctx, repositories, client.InNamespace(m.namespace)))
+	m.must(m.client.List(m.ctx, charts, client.InNamespace(m.namespace)))
 	m.must(m.client.List(m.ctx, clusters, client.InNamespace(m.namespace)))
+	if len(charts.Items) > 0 {
+		m.fixture.Errorf("HelmChart %s is left, and would fail for ever", charts.Items[0].Name)
+	}
 	if releases := m.helmReleases(); len(releases)+len(repositories.Items)+len(clusters.Items) > 0 {
 		m.fixture.Errorf("there are %d HelmReleases, %d HelmRepositories and %d RemoteClusters", len(releases), len(repositories.Items), len(clusters.Items))
 	}

@@ -106,6 +106,7 @@ var untyped = map[string]string{
 	"internal/objects.hasCompleted conditions[Complete]":           v1alpha1.AnyObject,
 	"internal/objects.leftIn conditions":                           "Namespace",
 	"internal/objects.leftIn .":                                    condition,
+	"internal/objects.WaitsForChart lastAttemptedRevision":         "HelmRelease",
 	"internal/objects.olderChart lastAttemptedRevision":            "HelmRelease",
 	"internal/repos.FluxSource artifact":                           parts,
 	"internal/repos.FluxSource conditions":                         parts,

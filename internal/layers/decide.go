@@ -24,7 +24,7 @@ import (
 
 // Decide says what one layer needs. It is deterministic.
 func Decide(o Observation) Decision {
-	decision := decideAny(o).withHealth(o)
+	decision := decideAny(o).withHealth(o).withRequests(o)
 	_, back := o.isAway()
 	decision.Until = moments.Earlier(decision.Until, moments.Earlier(back, o.AskAgain))
 	return decision

@@ -169,6 +169,8 @@ type ObservedObjects struct {
 	// were seen; MoreWorkloads is how many more there are.
 	Workloads     []Workload
 	MoreWorkloads int
+	// Charts tells of releases of AwaitedCharts whether their charts are there.
+	Charts map[objects.ID]bool
 	// Taken holds objects that belong to the layer although its inventory
 	// lacks them, because Kraan kept none.
 	Taken []objects.ID
@@ -206,6 +208,7 @@ var Keys = dependents.Keys{
 	SupersededBy:    v1alpha1.SupersededByAnnotation,
 	CreatedFor:      v1alpha1.CreatedForAnnotation,
 	Abandon:         v1alpha1.AbandonAnnotation,
+	Requested:       v1alpha1.ReconcileRequestAnnotation,
 	FormerOwner:     schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind},
 }
 
