@@ -414,3 +414,23 @@ func TestAClusterIsGivenUpLate(t *testing.T) {
 		}
 	}
 }
+
+// A Platform that is being deleted counts the clusters that it is installed on, and not those
+// that it has made for itself.
+func TestClustersAreCountedWhileAPlatformGoes(t *testing.T) {
+	maker := newWorld(platform("m", "", inputs(`{"nested": true}`)), nested(""))
+	maker.apply(t)
+	c := company{maker}
+	place := c.madeBy(maker, "")
+	c.settle(t)
+	if d := maker.apply(t); d.Status.Clusters.Total != 1 {
+		t.Fatalf("it is on %d clusters", d.Status.Clusters.Total)
+	}
+	maker.answers(place.Name, false)
+	maker.doomed()
+	maker.apply(t)
+	maker.Layers[0] = maker.state(maker.Layers[0], v1alpha1.StateUnknown, "the cluster does not answer")
+	if d := maker.apply(t); d.Status.Clusters.Total != 1 {
+		t.Errorf("it goes from %d clusters: %+v", d.Status.Clusters.Total, d.Status.Worst)
+	}
+}

@@ -73,7 +73,7 @@ func (d *decider) count() {
 			clusters.Unreachable++
 		case m.Condition == rollout.Progressing:
 			clusters.Progressing++
-		case (m.current == d.target || m.isAsFarAsItCan()) && !m.stale:
+		case (m.current == d.target || m.isAsFarAsItCan()) && !m.stale && !m.refused:
 			clusters.Ready++
 		default:
 			clusters.Waiting++
