@@ -54,7 +54,7 @@ func newMaker(t *testing.T) *maker {
   - name: inner
     remoteCluster: {kubeConfig: {secretRef: {name: inner, namespace: NAMESPACE}}, interval: 1s, labels: {test: NAMESPACE}}
   - name: gpu
-    "on": inner
+    onClusterOf: inner
     objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: there, namespace: NAMESPACE}, data: {text: stays}}]
     applications: [{name: net, application: NAMESPACE-net, version: 1.0.0}]
 `)

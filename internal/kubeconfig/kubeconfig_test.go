@@ -138,7 +138,7 @@ func TestFind(t *testing.T) {
 		"the one that is named":  {data: all, key: "config", want: "c"},
 		"one that is not there":  {data: all, key: "other", err: "has no key other, which spec.kubeConfig.secretRef.key names: it has config, kubeconfig, value"},
 		"an empty one is none":   {data: map[string][]byte{"value": nil}, err: "is empty"},
-		"nothing at all":         {err: "it is empty"},
+		"nothing at all":         {err: "is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Find(test.data, test.key)
