@@ -56,12 +56,14 @@ func newMaker(t *testing.T) *maker {
   - name: gpu
     onClusterOf: inner
     objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: there, namespace: NAMESPACE}, data: {text: stays}}]
+  - name: net
+    onClusterOf: inner
     applications: [{name: net, application: NAMESPACE-net, version: 1.0.0}]
 `)
 	f.platform("shop", "  bundle: {family: NAMESPACE}\n")
 	f.indexed()
 	m.chart(f.readyOne())
-	f.installed("shop", "1.0.0", 2)
+	f.installed("shop", "1.0.0", 3)
 	return m
 }
 
