@@ -29,7 +29,7 @@ type maker struct {
 }
 
 func newMaker(t *testing.T) *maker {
-	f := newSerialBareFixture(t)
+	f := newBareFixture(t)
 	f.withClusters = true
 	f.startFleet(time.Minute)
 	m := &maker{fixture: f, guise: f.newGuise("dead-"+f.namespace, "")}
@@ -131,7 +131,7 @@ func TestDeadClusterIsGivenUp(t *testing.T) {
 	m := newMaker(t)
 	m.dies()
 	m.deletePlatform("shop")
-	m.platformSays("shop", v1alpha1.ReasonDeleting, "cannot be deleted", "on the Platform leaves behind")
+	m.platformSays("shop", v1alpha1.ReasonDeleting, "on the Platform leaves behind")
 	remote := m.remote()
 	m.annotateCluster(remote.Name, v1alpha1.AbandonAnnotation, "true")
 	m.must(m.client.Delete(m.ctx, remote))

@@ -286,8 +286,10 @@ func (d *decider) toLeaveBehind(leaving []*v1alpha1.AddonsLayer) string {
 	}
 	var places []types.NamespacedName
 	for _, layer := range leaving {
-		if layer.DeletionTimestamp != nil && strings.Contains(messageOf(layer), v1alpha1.AbandonAnnotation) {
-			places = append(places, placement.Of(layer, d.Namespace))
+		place := placement.Of(layer, d.Namespace)
+		// Without its RemoteCluster a layer may have nothing left, and go in a moment.
+		if layer.DeletionTimestamp != nil && (d.Clusters[place] != nil || strings.Contains(messageOf(layer), v1alpha1.AbandonAnnotation)) {
+			places = append(places, place)
 		}
 	}
 	return d.toAbandon(places)
