@@ -39,7 +39,8 @@ func Left(cluster *v1alpha1.RemoteCluster, all []v1alpha1.AddonsLayer, through [
 		// What a layer that has moved was deployed on last does not matter once
 		// that is given up: it may wait for a layer that waits for this to end.
 		named := placement.Of(layer, namespace) == name || slices.Contains(layers.ClustersLeft(layer), name)
-		if named && !layers.IsForsaken(layer, cluster) || hasObjects(layer, name) || goesAlong(layer, cluster, namespace) || v1alpha1.IsForeign(layer.Status.Conditions) {
+		waits := named && !layers.IsForsaken(layer, cluster) || goesAlong(layer, cluster, namespace)
+		if waits || hasObjects(layer, name) || v1alpha1.IsForeign(layer.Status.Conditions) {
 			found = append(found, "AddonsLayer "+layer.Name)
 		}
 	}

@@ -130,7 +130,8 @@ func TestDoubts(t *testing.T) {
 	}
 	c := &Connection{}
 	c.SetError(errRefused)
-	if c.doubt(errRefused); len(c.doubts()) > 0 {
+	c.doubt(errRefused)
+	if len(c.doubts()) > 0 {
 		t.Error("what is known is in doubt")
 	}
 }
