@@ -69,7 +69,7 @@ func newMaker(t *testing.T) *maker {
 
 // chart plays helm-controller, which makes a HelmChart for a release.
 func (m *maker) chart(release helmv2.HelmRelease) {
-	m.fixture.Helper()
+	m.Helper()
 	of := release.Spec.Chart.Spec
 	chart := &sourcev1.HelmChart{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: release.Namespace + "-" + release.Name},
@@ -82,18 +82,18 @@ func (m *maker) chart(release helmv2.HelmRelease) {
 
 // remote returns the RemoteCluster that the bundle has made.
 func (m *maker) remote() *v1alpha1.RemoteCluster {
-	m.fixture.Helper()
+	m.Helper()
 	list := &v1alpha1.RemoteClusterList{}
 	m.must(m.client.List(m.ctx, list, client.InNamespace(m.namespace)))
 	if len(list.Items) != 1 {
-		m.fixture.Fatalf("there are %d RemoteClusters", len(list.Items))
+		m.Fatalf("there are %d RemoteClusters", len(list.Items))
 	}
 	return &list.Items[0]
 }
 
 // dies has the cluster answer no more, and waits until that is known.
 func (m *maker) dies() {
-	m.fixture.Helper()
+	m.Helper()
 	m.dead.Store(true)
 	m.eventually("the cluster is away", func() error {
 		if conditions := m.remote().Status.Conditions; !meta.IsStatusConditionFalse(conditions, v1alpha1.ReachableCondition) {
@@ -106,21 +106,21 @@ func (m *maker) dies() {
 // leftBehind checks that everything here has gone, that what is on the cluster stays, and that
 // no RemoteCluster was made anew.
 func (m *maker) leftBehind() {
-	m.fixture.Helper()
+	m.Helper()
 	m.isGone(&v1alpha1.Platform{}, "shop")
 	repositories, charts, clusters := &sourcev1.HelmRepositoryList{}, &sourcev1.HelmChartList{}, &v1alpha1.RemoteClusterList{}
 	m.must(m.client.List(m.ctx, repositories, client.InNamespace(m.namespace)))
 	m.must(m.client.List(m.ctx, charts, client.InNamespace(m.namespace)))
 	m.must(m.client.List(m.ctx, clusters, client.InNamespace(m.namespace)))
 	if len(charts.Items) > 0 {
-		m.fixture.Errorf("HelmChart %s is left, and would fail for ever", charts.Items[0].Name)
+		m.Errorf("HelmChart %s is left, and would fail for ever", charts.Items[0].Name)
 	}
 	if releases := m.helmReleases(); len(releases)+len(repositories.Items)+len(clusters.Items) > 0 {
-		m.fixture.Errorf("there are %d HelmReleases, %d HelmRepositories and %d RemoteClusters", len(releases), len(repositories.Items), len(clusters.Items))
+		m.Errorf("there are %d HelmReleases, %d HelmRepositories and %d RemoteClusters", len(releases), len(repositories.Items), len(clusters.Items))
 	}
 	m.text("there", "text", "stays")
 	if made := m.made(); len(made) != 1 {
-		m.fixture.Errorf("%d RemoteClusters were made: %v", len(made), made)
+		m.Errorf("%d RemoteClusters were made: %v", len(made), made)
 	}
 }
 
