@@ -200,7 +200,7 @@ func (r *AddonsLayerReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Reserved: func(owner string, live *unstructured.Unstructured) string {
 			return r.Settings.ReservedFor(owner, objects.IDOf(live), live)
 		},
-		Refuses: builtin.Refusal, Known: &apply.Known{}, ExtraWorkers: semaphore.NewWeighted(extraWrites),
+		Refuses: builtin.Refusal, Removing: r.removeChart, Known: &apply.Known{}, ExtraWorkers: semaphore.NewWeighted(extraWrites),
 	}
 	r.revisions = &revisions{
 		client: r.Client, reader: r.Reader, artifacts: r.Artifacts, settings: r.Settings, refused: r.tellNotKept,

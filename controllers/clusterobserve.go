@@ -169,6 +169,8 @@ func (r *RemoteClusterReconciler) observeSource(ctx context.Context, o *clusters
 	o.Source.Found = true
 	access, err := r.read(secret, ref.Key)
 	o.Source.Err = err
+	var lacks *kubeconfig.KeyError
+	o.Source.Empty = errors.As(err, &lacks) && lacks.IsEmpty()
 	return access
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +34,8 @@ type guise struct {
 	mu       sync.Mutex
 	uid, hub string
 	writes   []string
+
+	dead atomic.Bool
 }
 
 // newGuise serves a cluster of a UID, which a hub has claimed or nobody.
@@ -41,6 +44,9 @@ func (f *fixture) newGuise(uid, hub string) *guise {
 	g := &guise{Authority: authority.New(f.T), uid: uid, hub: hub}
 	proxy := f.proxyTo(plane.Config())
 	g.endpoint = g.Serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
+		if g.dead.Load() {
+			panic(http.ErrAbortHandler)
+		}
 		if r.URL.Path == "/api/v1/namespaces/"+clusters.SystemNamespace {
 			g.system(w, r)
 			return

@@ -107,6 +107,30 @@ func (r *AddonsLayerReconciler) readAs(
 	return live, false, nil
 }
 
+// chartVersion is the version of the API at which HelmCharts are read.
+const chartVersion = "v1"
+
+// observeCharts looks whether the charts are there that releases of the layer wait for, and
+// follows them. What cannot be read is waited for by Flux alone.
+func (o *observer) observeCharts(ctx context.Context) error {
+	o.Charts = map[objects.ID]bool{}
+	for release, chart := range o.AwaitedCharts() {
+		nobody := types.NamespacedName{}
+		live, _, err := o.r.readAs(chart, chartVersion, nobody, func(resource schema.GroupVersionResource) (*unstructured.Unstructured, error) {
+			return o.reads.followedAs(ctx, chart, resource, chartVersion, nobody)
+		})
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			o.reads.unnoted()
+		case live != nil:
+			o.Charts[release] = objects.AssessObject(objects.AssessCondition, live).Health == objects.Ready
+		}
+	}
+	return nil
+}
+
 // observeHealth looks at what the layer's releases have made, and follows it. It ends at
 // the first object that cannot be read for a reason that holds for all.
 func (o *observer) observeHealth(ctx context.Context) error {

@@ -101,6 +101,8 @@ type fixture struct {
 	// between is what stands between the controller and the API server; nil for
 	// nothing.
 	between func(http.RoundTripper) http.RoundTripper
+	// withClusters has startFleet run the controller of RemoteClusters, too.
+	withClusters bool
 	// reach says where other clusters may be; at loopback where it says nothing.
 	reach reach.Allowed
 

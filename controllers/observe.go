@@ -94,7 +94,7 @@ func (o *observer) observeContent(ctx context.Context) error {
 func (o *observer) observeSurroundings(ctx context.Context) error {
 	err := inTurn(ctx, o.observeDeployed, o.observeRestored, o.observeBefore, o.observeLayers, o.observePredecessors,
 		o.observeKinds, o.observeLabelled, o.observeObjects, o.observeClasses, o.observeTargets,
-		o.observeAwaited, o.observeHealth, o.observeOthers, o.observeVolumes, o.observeBlockers, o.observeDoomed)
+		o.observeAwaited, o.observeCharts, o.observeHealth, o.observeOthers, o.observeVolumes, o.observeBlockers, o.observeDoomed)
 	if err == nil {
 		o.reads.done(o.Settings.AccountFor(o.Layer))
 	}

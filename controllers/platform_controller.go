@@ -195,6 +195,11 @@ func (r *PlatformReconciler) mark(ctx context.Context, platform *v1alpha1.Platfo
 // carryOut makes, changes and deletes what a decision says, in its order, and
 // stops at the first error: what comes later may rest on what comes before.
 func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Platform, decision platforms.Decision) error {
+	for _, name := range decision.GiveUp {
+		if err := r.giveUp(ctx, name); err != nil {
+			return err
+		}
+	}
 	for _, bundle := range decision.Bundles {
 		err := r.Client.Create(ctx, bundle.DeepCopy(), client.FieldOwner(dependents.FieldManager))
 		if err != nil && !apierrors.IsAlreadyExists(err) { // its name says what is in it
@@ -221,6 +226,21 @@ func (r *PlatformReconciler) carryOut(ctx context.Context, platform *v1alpha1.Pl
 		if err := client.IgnoreNotFound(r.Client.Delete(ctx, bundle)); err != nil {
 			return fmt.Errorf("cannot delete ApplicationBundle %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// giveUp says of a RemoteCluster that what is there is left behind.
+func (r *PlatformReconciler) giveUp(ctx context.Context, name types.NamespacedName) error {
+	cluster := &v1alpha1.RemoteCluster{}
+	if err := r.Client.Get(ctx, name, cluster); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	patched := cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&patched.ObjectMeta, v1alpha1.AbandonAnnotation, "true")
+	err := apply.PatchLocked(ctx, r.Client, patched, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot give up RemoteCluster %s: %w", name, err)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// startFleet runs the controllers of all kinds but RemoteClusters. They look at what
+// startFleet runs the controllers of all kinds, of RemoteClusters only where the fixture says so. They look at what
 // is settled so often.
 func (f *fixture) startFleet(period time.Duration, options ...func(*AddonsLayerReconciler)) {
 	f.Helper()
@@ -41,6 +41,9 @@ func (f *fixture) startFleet(period time.Duration, options ...func(*AddonsLayerR
 	f.must((&HelmApplicationReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
 	f.must((&ApplicationBundleReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
 	f.must((&PlatformReconciler{Process: reconciler.Process}).SetupWithManager(mgr))
+	if f.withClusters {
+		f.must((&RemoteClusterReconciler{Process: reconciler.Process, Reach: f.reach}).SetupWithManager(mgr))
+	}
 	go func() { f.ended <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		cancel()

@@ -204,7 +204,7 @@ var platformToldChanged = predicate.Funcs{
 }
 
 // platformsOn returns the Platforms that have to do with a RemoteCluster: that may
-// select it, that name it, or that have a layer on it.
+// select it, that name it, that have a layer on it, or whose layer has made it.
 func (r *PlatformReconciler) platformsOn(ctx context.Context, obj client.Object) []ctrl.Request {
 	layers := &v1alpha1.AddonsLayerList{}
 	if err := r.Client.List(ctx, layers, client.MatchingFields{indexCluster: obj.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -214,6 +214,14 @@ func (r *PlatformReconciler) platformsOn(ctx context.Context, obj client.Object)
 	with := map[string]bool{}
 	for i := range layers.Items {
 		with[layers.Items[i].Labels[v1alpha1.PlatformLabel]] = true
+	}
+	if name := obj.GetLabels()[v1alpha1.LayerLabel]; name != "" {
+		maker := &v1alpha1.AddonsLayer{}
+		if found, err := r.getShared(ctx, name, maker); err != nil {
+			log.FromContext(ctx).Error(err, "cannot read the layer that has made a RemoteCluster")
+		} else if found {
+			with[maker.Labels[v1alpha1.PlatformLabel]] = true
+		}
 	}
 	return r.those(ctx, func(platform *v1alpha1.Platform) bool { return with[platform.Name] || mayBeOn(platform, obj.GetName()) })
 }

@@ -159,6 +159,7 @@ func (p *Process) setupSight(mgr ctrl.Manager) error {
 		}
 		return objects
 	}, p.wakeReaders)
+	p.follows.Connections = p.remotes.Raw
 	metas, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("cannot make a client: %w", err)

@@ -47,7 +47,7 @@ func Acts() []Act {
 		{AllowBreakAnnotation, layers, ActOpens},
 		{ForceDeleteAnnotation, []string{AddonsLayerKind, PlatformKind}, ActOpens},
 		{ConfirmDeletionAnnotation, []string{AddonsLayerKind, PlatformKind, CapabilityClaimKind, HostClusterKind}, ActOpens},
-		{AbandonAnnotation, []string{AddonsLayerKind, RemoteClusterKind, CapabilityClaimKind}, ActOpens},
+		{AbandonAnnotation, []string{AddonsLayerKind, PlatformKind, RemoteClusterKind, CapabilityClaimKind}, ActOpens},
 		{RollbackToAnnotation, layers, ActIsUsedUp},
 		{ApproveAnnotation, platforms, ActNames},
 		{ApproveReasonAnnotation, platforms, ActNames},

@@ -368,9 +368,12 @@ type ValuesReference struct {
 }
 
 // BundleCluster says where the kubeconfig of a cluster appears.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.kubeConfig) || has(self.secretRef) || has(self.__namespace__)",message="kubeConfig is missing: its secretRef names the Secret with the kubeconfig"
 type BundleCluster struct {
-	// KubeConfig names the Secret with the kubeconfig.
-	// +required
+	// KubeConfig names the Secret with the kubeconfig. It is required: without it and with a
+	// word of before, the API server names that one.
+	// +optional
 	KubeConfig BundleKubeConfig `json:"kubeConfig,omitzero"`
 
 	OldBundleClusterWords `json:",inline"`

@@ -31,6 +31,7 @@ const (
 // A path behind a kind is the one that has the class.
 var untyped = map[string]string{
 	"api/v1alpha1.IsForeign conditions[Ready]":                     own,
+	"api/v1alpha1.IsMistaken conditions[Ready]":                    own,
 	"cmd/kubectl-strata.fetchOne artifact.revision":                v1alpha1.AnySource,
 	"cmd/kubectl-strata.fetchOne lastHandledReconcileAt":           v1alpha1.AnySource,
 	"cmd/kubectl-strata.readyOf conditions":                        v1alpha1.AnySource + ":conditions[Ready]",
@@ -108,6 +109,8 @@ var untyped = map[string]string{
 	"internal/objects.hasCompleted conditions[Complete]":           v1alpha1.AnyObject,
 	"internal/objects.leftIn conditions":                           "Namespace",
 	"internal/objects.leftIn .":                                    condition,
+	"internal/objects.WaitsForChart conditions[Ready]":             "HelmRelease",
+	"internal/objects.WaitsForChart lastAttemptedRevision":         "HelmRelease",
 	"internal/objects.olderChart lastAttemptedRevision":            "HelmRelease",
 	"internal/repos.FluxSource artifact":                           parts,
 	"internal/repos.FluxSource conditions":                         parts,

@@ -53,7 +53,9 @@ const (
 	// versions. Strata writes it, and acts on it; the status only reports it.
 	DecidedAnnotation = "kraan.io/decided"
 	// AbandonAnnotation with the value "true" deletes suspended HelmReleases
-	// although Flux will not uninstall what they installed.
+	// although Flux will not uninstall what they installed, and leaves behind what
+	// is on a cluster that does not answer: what a layer has there, what all layers
+	// have on a RemoteCluster, or, on a Platform that is deleted, all that it has.
 	AbandonAnnotation = "kraan.io/abandon"
 	// HoldsDataAnnotation with the value "true" is on objects that data go with, as the plug-in
 	// of their claim has said.

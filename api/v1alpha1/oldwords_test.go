@@ -80,6 +80,21 @@ func TestOldWordsAreRefused(t *testing.T) {
 	}
 }
 
+// An old word is named also where the word of now is missing, which is required.
+func TestOldWordsAloneAreNamed(t *testing.T) {
+	needsServer(t)
+	for cluster, want := range map[string]string{
+		"{secretRef: {name: a}, namespace: b}": "secretRef is now kubeConfig.secretRef: write that",
+		"{namespace: b}":                       "namespace is now kubeConfig.secretRef.namespace: write that",
+		"{interval: 1m}":                       "kubeConfig is missing: its secretRef names the Secret",
+	} {
+		err := server.Create(t.Context(), parse(t, applicationBundle("old", "{name: a, remoteCluster: "+cluster+"}", "")), client.DryRunAll)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", cluster, err, want)
+		}
+	}
+}
+
 // What was stored with an old word can say so and be mended, although nothing else of what is
 // published may change: the old definition is replaced by the new one, and the word is still
 // there, the status and other fields can be written, and the new word takes its place.

@@ -33,6 +33,20 @@ func IsForeign(conditions []metav1.Condition) bool {
 	return ready != nil && ready.Reason == ReasonForeignStatus
 }
 
+// IsMistaken tells whether the conditions of a RemoteCluster say that nothing may be written to
+// the cluster that answers, which only people can mend.
+func IsMistaken(conditions []metav1.Condition) bool {
+	ready := meta.FindStatusCondition(conditions, ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse {
+		return false
+	}
+	switch ready.Reason {
+	case ReasonIdentityChanged, ReasonClaimedByOther, ReasonIdentityForbidden, ReasonCopyUnverified:
+		return true
+	}
+	return false
+}
+
 // SignedStatus returns the parts of the status.
 func (l *AddonsLayer) SignedStatus() StatusParts {
 	return StatusParts{AddonsLayerKind, &l.Status, &l.Status.Conditions, &l.Status.MAC}

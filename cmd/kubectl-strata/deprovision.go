@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/placement"
 	"github.com/strata-project/strata/internal/platforms"
+	"github.com/strata-project/strata/internal/printable"
 	"github.com/strata-project/strata/internal/terminal"
 )
 
@@ -38,6 +39,10 @@ spec.teardownAfter says otherwise. In the way are
   - objects of others whose definitions would go, and volumes, as the
     controller counts them; where you may not list them, that is said.
 
+With --abandon it is shown what becomes of clusters that do not answer when the
+Platform has the annotation kraan.io/abandon: "true", and what is left behind
+there. What answers is uninstalled all the same.
+
 A hold does not keep a layer from being deleted; it is noted. Other clusters are
 not asked, so that objects of others there are not known. Objects that another
 layer would take over are counted as going.
@@ -53,6 +58,9 @@ const deprovisionExamples = `  # Two layers
   # All of a Platform
   kubectl strata deprovision --platform edge --plan
 
+  # All of a Platform, and what it would leave behind on clusters that are dead
+  kubectl strata deprovision --platform edge --abandon --plan
+
   # All that is on a cluster
   kubectl strata deprovision --cluster fleet/prod-us3 --plan -o json`
 
@@ -60,7 +68,7 @@ const deprovisionExamples = `  # Two layers
 type leaving struct {
 	*tool
 	platform, cluster, output string
-	plan                      bool
+	plan, abandon             bool
 }
 
 func newDeprovision(t *tool) *cobra.Command {
@@ -74,6 +82,7 @@ func newDeprovision(t *tool) *cobra.Command {
 	}
 	command.Flags().StringVar(&l.platform, "platform", "", "the layers of this Platform")
 	command.Flags().StringVar(&l.cluster, "cluster", "", "the layers on this RemoteCluster, as NAMESPACE/NAME")
+	command.Flags().BoolVar(&l.abandon, "abandon", false, "as if the Platform gave up what is on clusters that do not answer")
 	command.Flags().BoolVar(&l.plan, "plan", false, "say that nothing is to be deleted, which it never is")
 	console.OutputFlag(command, &l.output, "json", "yaml")
 	return command
@@ -89,12 +98,15 @@ func (l *leaving) run(ctx context.Context, names []string) error {
 	if given != 1 {
 		return errors.New("name the layers, or give one of --platform and --cluster")
 	}
+	if l.abandon && l.platform == "" {
+		return errors.New("--abandon goes with --platform: for a layer alone, or a RemoteCluster, set the annotation " + v1alpha1.AbandonAnnotation + " there")
+	}
 	w, s, err := l.Cluster.Fleet(ctx, snapshot.Layers, snapshot.Releases)
 	if err != nil {
 		return err
 	}
 	l.WarnUnread(s, "what that means for the removal is not known")
-	r := deprovision.Removal{World: w, Platform: l.platform, Releases: s.Of(snapshot.Releases)}
+	r := deprovision.Removal{World: w, Platform: l.platform, Abandon: l.abandon, Releases: s.Of(snapshot.Releases)}
 	if err := s.Unread[snapshot.Releases]; err != nil {
 		r.ReleasesUnread = err.Error()
 	}
@@ -206,7 +218,13 @@ func (l *leaving) print(found []deprovision.Leaving) error {
 		return err
 	}
 	l.list("In the way:", found, func(one deprovision.Leaving) []string { return one.InTheWay })
+	l.list("Left behind:", found, func(one deprovision.Leaving) []string { return one.LeftBehind })
 	l.list("To be known:", found, func(one deprovision.Leaving) []string { return one.Notes })
+	if l.abandon && slices.ContainsFunc(found, func(one deprovision.Leaving) bool { return len(one.LeftBehind) > 0 }) {
+		console.Say(l.Out, "\nTo leave that behind, and delete the rest:\n")
+		console.Say(l.Out, "  %s", printable.Command("kubectl", "annotate", "platform", l.platform, v1alpha1.AbandonAnnotation+"=true"))
+		console.Say(l.Out, "  %s", printable.Command("kubectl", "delete", "platform", l.platform))
+	}
 	return nil
 }
 

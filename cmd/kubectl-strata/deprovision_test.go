@@ -23,6 +23,7 @@ func TestDeprovisionIsGolden(t *testing.T) {
 		"deprovision-free":     {"deprovision apps --plan", 0, 0},
 		"deprovision-cluster":  {"deprovision --cluster eu --plan", 0, 2},
 		"deprovision-platform": {"deprovision --platform edge --plan", 0, 2},
+		"deprovision-abandon":  {"deprovision --platform edge --abandon --plan", 0, 0},
 		"deprovision.json":     {"deprovision base mesh apps --plan -o json", 0, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +74,7 @@ func TestDeprovisionMistakes(t *testing.T) {
 		"deprovision --plan":                        "name the layers, or give one of --platform and --cluster",
 		"deprovision base --platform edge --plan":   "name the layers, or give one of",
 		"deprovision bases --plan":                  "there is no layer bases; did you mean base?",
+		"deprovision base --abandon --plan":         "--abandon goes with --platform",
 		"deprovision --platform egde --plan":        "there is no Platform egde",
 		"deprovision --cluster fleet/eux --plan":    "there is no RemoteCluster fleet/eux; did you mean fleet/eu?",
 		"deprovision base --plan --output markdown": "--output is",

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/internal/dependents"
@@ -74,6 +75,9 @@ type Executor struct {
 	// Refuses says what would be refused of a new object once it is applied, and is not when
 	// it is created, as an error that says that the manifest is wrong. Nil means nothing.
 	Refuses func(*unstructured.Unstructured) error
+	// Removing does what comes before an object of the executor's own cluster is deleted; nil
+	// means that nothing does.
+	Removing func(ctx context.Context, id objects.ID, uid types.UID) error
 	// Known remembers the objects of strict kinds that were written.
 	Known *Known
 	// Workers is how many objects of one stage are written at a time at most;

@@ -259,6 +259,11 @@ func (r *clusterRun) delete(ctx context.Context, action dependents.Action, versi
 		return nil, err
 	}
 	uid := action.UID
+	if r.Removing != nil && action.ID.Cluster == "" {
+		if err := call(ctx, func(ctx context.Context) error { return r.Removing(ctx, action.ID, uid) }); err != nil {
+			return nil, err
+		}
+	}
 	err = call(ctx, func(ctx context.Context) error {
 		return r.Client.Delete(ctx, stub, client.Preconditions{UID: &uid, ResourceVersion: &version},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))

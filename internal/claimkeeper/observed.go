@@ -26,7 +26,7 @@ import (
 // newFollows returns what follows the objects that claims only observe, each as the account of
 // its provider.
 func (k *Keeper) newFollows() *informers.Follows {
-	return informers.NewFollows(func(cluster string, account types.NamespacedName) dynamic.Interface {
+	follows := informers.NewFollows(func(cluster string, account types.NamespacedName) dynamic.Interface {
 		if cluster == "" {
 			return k.Accounts.Dynamic(account)
 		}
@@ -35,6 +35,13 @@ func (k *Keeper) newFollows() *informers.Follows {
 		}
 		return k.Remotes.Dynamic(cluster, account)
 	}, k.wakeUps.wake)
+	follows.Connections = func(cluster string) *informers.Connection {
+		if k.Remotes == nil {
+			return nil
+		}
+		return k.Remotes.Raw(cluster)
+	}
+	return follows
 }
 
 func claimReader(claim types.NamespacedName) informers.Follower {

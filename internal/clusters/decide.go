@@ -218,6 +218,8 @@ func (o Observation) ready(set *conditions.Set, plan dependents.Plan, verdict Ve
 	switch {
 	case o.isRefused():
 		not(metav1.ConditionFalse, verdict.Reason, verdict.Message)
+	case o.Source.Empty && o.Access == nil:
+		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for "+secret+", which is empty yet")
 	case o.Source.Found && o.Source.Err != nil:
 		not(metav1.ConditionFalse, v1alpha1.ReasonInvalidKubeConfig, secret+" "+o.Source.Err.Error())
 	case o.Source.Err != nil:
@@ -242,6 +244,8 @@ func (o Observation) ready(set *conditions.Set, plan dependents.Plan, verdict Ve
 		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, away.Message)
 	case o.Unlocated:
 		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, "the address of the API server is being looked up")
+	case !o.Identity.Known() && !o.leadsWhereItDid():
+		not(metav1.ConditionUnknown, v1alpha1.ReasonPending, verdict.Message)
 	default:
 		// A copy that is to stay as it is for now is not waited for.
 		if worst, found := objects.Worst(plan.Standings); found && worst.Health > objects.Ignored && (o.Live == nil || !verdict.Keeps) {
@@ -254,6 +258,16 @@ func (o Observation) ready(set *conditions.Set, plan dependents.Plan, verdict Ve
 		}
 		set.Put(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonReachable, message)
 	}
+}
+
+// leadsWhereItDid tells whether the kubeconfig is that of Strata's own copy, which was made for the
+// cluster that is recorded: after a restart nothing else is to be expected.
+func (o Observation) leadsWhereItDid() bool {
+	if o.Recorded == "" || o.Live == nil {
+		return false
+	}
+	wanted := o.wantedCopy(o.Recorded)
+	return isCopy(o.Live, wanted.Manifest())
 }
 
 // leftMessage says what a deletion waits for.

@@ -105,6 +105,29 @@ func TestDecide(t *testing.T) {
 		"no Secret yet": {
 			observation(noSecret), metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for Secret fleet/prod, which does not exist", false,
 		},
+		"a Secret that is empty yet": {
+			observation(noSecret, func(o *Observation) {
+				o.Source = Source{Known: true, Found: true, Empty: true, Err: errors.New("is empty")}
+			}),
+			metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for Secret fleet/prod, which is empty yet", false,
+		},
+		"a Secret that was emptied": {
+			observation(func(o *Observation) {
+				o.Source = Source{Known: true, Found: true, Empty: true, Err: errors.New("is empty")}
+			}),
+			metav1.ConditionFalse, v1alpha1.ReasonInvalidKubeConfig, "Secret fleet/prod is empty", false,
+		},
+		"another kubeconfig, before it is known where it leads": {
+			observation(func(o *Observation) {
+				o.Access = &Access{KubeConfig: []byte("token: other"), Digest: "two", Endpoint: "https://other.example.com:6443"}
+				o.Identity = Identity{}
+			}),
+			metav1.ConditionUnknown, v1alpha1.ReasonPending, "the cluster has not said yet which one it is", false,
+		},
+		"the same kubeconfig after a restart": {
+			observation(func(o *Observation) { o.Identity = Identity{} }),
+			metav1.ConditionTrue, v1alpha1.ReasonReachable, "the API server at https://api.example.com:6443 answers", false,
+		},
 		"a Secret behind a cluster": {
 			observation(noSecret, func(o *Observation) { behind(o.Cluster) }),
 			metav1.ConditionUnknown, v1alpha1.ReasonPending, "waits for Secret tenants/prod on RemoteCluster outer, which does not exist", false,

@@ -29,7 +29,8 @@ func Through(cluster types.NamespacedName, releases []unstructured.Unstructured)
 
 // Left names what a RemoteCluster that is being deleted waits for, in order:
 // layers that still have something there or belong there, or whose status does not
-// count, and the HelmReleases that install there. namespace is that of clusters whose namespace is not given.
+// count, and the HelmReleases that install there. Where what is there is given up, it
+// waits for the layers that go with it. namespace is that of clusters whose namespace is not given.
 func Left(cluster *v1alpha1.RemoteCluster, all []v1alpha1.AddonsLayer, through []unstructured.Unstructured, namespace string) []string {
 	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	var found []string
@@ -38,7 +39,8 @@ func Left(cluster *v1alpha1.RemoteCluster, all []v1alpha1.AddonsLayer, through [
 		// What a layer that has moved was deployed on last does not matter once
 		// that is given up: it may wait for a layer that waits for this to end.
 		named := placement.Of(layer, namespace) == name || slices.Contains(layers.ClustersLeft(layer), name)
-		if named && !layers.IsForsaken(layer, cluster) || hasObjects(layer, name) || v1alpha1.IsForeign(layer.Status.Conditions) {
+		waits := named && !layers.IsForsaken(layer, cluster) || goesAlong(layer, cluster, namespace)
+		if waits || hasObjects(layer, name) || v1alpha1.IsForeign(layer.Status.Conditions) {
 			found = append(found, "AddonsLayer "+layer.Name)
 		}
 	}
@@ -47,6 +49,20 @@ func Left(cluster *v1alpha1.RemoteCluster, all []v1alpha1.AddonsLayer, through [
 	}
 	slices.Sort(found)
 	return found
+}
+
+// goesAlong tells whether a layer goes with a RemoteCluster that is given up. By that alone
+// the layer knows that it is not to wait for an answer, so that the RemoteCluster goes after it.
+// A layer that has something on yet another cluster may take longer, and stays after it.
+func goesAlong(layer *v1alpha1.AddonsLayer, cluster *v1alpha1.RemoteCluster, namespace string) bool {
+	name := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+	if !layers.IsGivenUp(cluster) || placement.Of(layer, namespace) != name ||
+		slices.ContainsFunc(layers.ClustersLeft(layer), func(other types.NamespacedName) bool { return other != name }) {
+		return false
+	}
+	// A layer of a Platform is deleted once what it has here is gone.
+	return layer.DeletionTimestamp != nil ||
+		layer.Labels[v1alpha1.PlatformLabel] != "" && layer.Status.Cluster == name.String() && len(layer.Status.Resources) > 0
 }
 
 // ClaimsLeft names the claims that a RemoteCluster that is being deleted waits for, in order:

@@ -56,6 +56,25 @@ func TestLeft(t *testing.T) {
 		named("home", func(*v1alpha1.AddonsLayer) {}),
 	}
 	releases := []unstructured.Unstructured{release("fleet", "a", "prod")}
+	going := func(l *v1alpha1.AddonsLayer) {
+		l.Spec.Cluster, l.DeletionTimestamp = there, &metav1.Time{Time: now}
+	}
+	ofPlatform := func(l *v1alpha1.AddonsLayer) {
+		l.Spec.Cluster, l.Status.Cluster, l.Labels = there, "fleet/prod", map[string]string{v1alpha1.PlatformLabel: "edge"}
+		l.Status.Resources = []v1alpha1.Resource{{Name: "repository"}}
+	}
+	along := []v1alpha1.AddonsLayer{
+		named("elsewhere", func(l *v1alpha1.AddonsLayer) {
+			going(l)
+			l.Status.Cluster = "fleet/other"
+		}),
+		named("emptied", func(l *v1alpha1.AddonsLayer) {
+			ofPlatform(l)
+			l.Status.Resources = nil
+		}),
+		named("going", going),
+		named("platforms", ofPlatform),
+	}
 	waits := &v1alpha1.RemoteCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "prod", DeletionTimestamp: &metav1.Time{Time: now}}}
 	abandons := waits.DeepCopy()
 	abandons.Spec.DeletionPolicy = v1alpha1.ClusterDeletionAbandon
@@ -72,6 +91,10 @@ func TestLeft(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+	// What the layers that go with it wait for is this RemoteCluster's word.
+	if diff := cmp.Diff([]string{"AddonsLayer going", "AddonsLayer platforms"}, Left(abandons, along, nil, "gotk-system")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	claim := func(namespace, on string) *v1alpha1.CapabilityClaim {
 		return &v1alpha1.CapabilityClaim{

@@ -73,6 +73,8 @@ type Source struct {
 	Known bool
 	// Found is false where there is no such Secret.
 	Found bool
+	// Empty is true where it was found and holds nothing yet.
+	Empty bool
 	// Err says that it cannot be looked at and why, or what is wrong with it where
 	// it was found.
 	Err error

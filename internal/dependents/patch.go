@@ -3,6 +3,8 @@
 
 package dependents
 
+import "time"
+
 // Patch returns the merge patch of an action that changes marks, for the primary named
 // owner: nil for a verb that does something else, and without any change for
 // VerbDisown, which takes off references.
@@ -37,6 +39,8 @@ func (a Action) Patch(owner string, keys Keys) map[string]any {
 		if keys.CreatedFor != "" {
 			annotations[keys.CreatedFor] = nil
 		}
+	case VerbRequest:
+		annotations[keys.Requested] = a.Moment.UTC().Format(time.RFC3339Nano)
 	default:
 		return nil
 	}

@@ -48,6 +48,8 @@ type Keys struct {
 	// AllowPrune is the annotation by which people say that what may be listed by
 	// others goes all the same; messages name it.
 	AllowPrune string
+	// Requested is the annotation by which Flux is asked to look at an object.
+	Requested string
 	// FormerOwner is the API group and kind whose ownerReferences are taken
 	// off, because garbage collection knows neither grace nor order.
 	FormerOwner schema.GroupKind
@@ -207,11 +209,13 @@ const (
 	VerbRelease Verb = "Release"
 	// VerbDelete deletes the object.
 	VerbDelete Verb = "Delete"
+	// VerbRequest has Flux look at a release, and changes nothing of it.
+	VerbRequest Verb = "Request"
 )
 
 var verbOrder = []Verb{
 	VerbDisown, VerbSuspend, VerbResume, VerbUnmark, VerbAdopt, VerbSupersede,
-	VerbWrite, VerbMark, VerbRelease, VerbDelete,
+	VerbWrite, VerbMark, VerbRelease, VerbDelete, VerbRequest,
 }
 
 // Action is one thing to do to one object.
@@ -233,7 +237,8 @@ type Action struct {
 	Successor objects.ID
 	// Mark is the annotation that says who suspended it, with VerbSuspend.
 	Mark string
-	// Moment is the time that the orphaned label says, with VerbMark.
+	// Moment is the time that the orphaned label says, with VerbMark, and the request, with
+	// VerbRequest.
 	Moment time.Time
 	// Correction is true where the write undoes somebody else's change.
 	Correction bool
@@ -471,7 +476,7 @@ func (v Verb) Phase() Phase {
 	switch v {
 	case VerbWrite:
 		return PhaseWrite
-	case VerbMark, VerbRelease, VerbDelete:
+	case VerbMark, VerbRelease, VerbDelete, VerbRequest:
 		return PhaseRemoval
 	default:
 		return PhasePreparation

@@ -39,6 +39,9 @@ type Connection struct {
 	mu sync.Mutex
 	// err is why the cluster has not answered last; nil where it has.
 	err error
+	// answering is closed when the cluster answers again; nil where it does. doubted holds a
+	// doubt whether it does.
+	answering, doubted chan struct{}
 	// views holds the kinds of the cluster as others watch them, by their names.
 	views map[string]*Kinds
 }

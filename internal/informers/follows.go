@@ -38,6 +38,9 @@ type Follows struct {
 	// that cluster is not connected. like is an empty object of what it lists.
 	listerOf func(of followKey, resource schema.GroupVersionResource) lister
 	like     runtime.Object
+	// Connections returns the connection to another cluster, for whose answer its watches
+	// wait; nil for none.
+	Connections func(cluster string) *Connection
 	// changed is told of readers whose object may be another now.
 	changed func(readers []Follower)
 
@@ -279,24 +282,36 @@ func (f *Follows) start(who Follower, id followKey, of schema.GroupVersionResour
 		return nil, fmt.Errorf("cannot read %s: %w", id.ID, ErrNotConnected)
 	}
 	one := fields.OneTermEqualSelector(metav1.ObjectNameField, id.Name).String()
+	var over *Connection
+	if f.Connections != nil && id.Cluster != "" {
+		over = f.Connections(id.Cluster)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	found := &followed{stop: stop, readers: map[Follower]struct{}{who: {}}}
 	found.informer = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = one
+			if err := f.untilAnswers(ctx, found, over); err != nil {
+				return nil, err
+			}
 			list, err := resource.List(ctx, options)
 			f.noteFailure(found, err)
+			over.doubt(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = one
-			watched, err := resource.Watch(ctx, options)
+			if err := f.untilAnswers(ctx, found, over); err != nil {
+				return nil, err
+			}
+			watching, err := resource.Watch(ctx, options)
+			over.doubt(err)
 			if err == nil {
 				// It may bring what there is, in the place of a list: readers wait for that, also
 				// where something else failed before.
 				f.noteFailure(found, nil)
 			}
-			return watched, err
+			return watching, err
 		},
 	}, f.like, 0, toolscache.Indexers{})
 	tell := func() {
@@ -320,6 +335,15 @@ func (f *Follows) start(who Follower, id followKey, of schema.GroupVersionResour
 	go found.informer.RunWithContext(ctx)
 	f.byID[id] = found
 	return found, nil
+}
+
+// untilAnswers waits while the cluster of an object does not answer. Readers are told so
+// meanwhile.
+func (f *Follows) untilAnswers(ctx context.Context, of *followed, over *Connection) error {
+	if err := over.away(); err != nil {
+		f.noteFailure(of, err)
+	}
+	return over.untilAnswers(ctx)
 }
 
 func (f *Follows) noteFailure(of *followed, err error) {

@@ -31,6 +31,8 @@ const (
 	// probeRetry is how soon a cluster that has not answered is asked again,
 	// where its interval is longer.
 	probeRetry = 5 * time.Second
+	// doubtPause is how soon a cluster is asked of which a watch says that it may not answer.
+	doubtPause = time.Second
 	// MaxProbeMessage bounds what is told of an error.
 	MaxProbeMessage = 512
 )
@@ -134,6 +136,7 @@ func (p *Prober) run(ctx context.Context, name types.NamespacedName, probe *prob
 			return
 		}
 		p.note(name, probe, clusters.Answer{Version: answered, Located: located, Err: err}, time.Since(began))
+		probe.connection.SetError(err)
 		pause := probe.interval
 		if err != nil {
 			pause = min(pause, probeRetry)
@@ -142,6 +145,13 @@ func (p *Prober) run(ctx context.Context, name types.NamespacedName, probe *prob
 		case <-ctx.Done():
 			return
 		case <-time.After(wait.Jitter(pause, 0.1)):
+		case <-probe.connection.doubts():
+			// Many watches have doubts at once, and one that is wrong has them again.
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(min(pause, doubtPause)):
+			}
 		}
 	}
 }

@@ -213,6 +213,38 @@ func TestProberTellsOfNews(t *testing.T) {
 	})
 }
 
+// A cluster of which a watch says that it may not answer is asked at once, whatever its interval,
+// and its watches are told at once, too.
+func TestDoubtsHaveAClusterBeAsked(t *testing.T) {
+	a := authority.New(t)
+	var away atomic.Bool
+	endpoint := a.Serve("127.0.0.1:0", nil, func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			http.Error(w, "gone", http.StatusServiceUnavailable)
+			return
+		}
+		known(w, r)
+	}, net.IPv4(127, 0, 0, 1))
+	config := &rest.Config{Host: endpoint, BearerToken: "right", TLSClientConfig: rest.TLSClientConfig{CAData: a.PEM}}
+	over, err := guardedConnection(&kubeconfig.Access{Config: config}, authority.Reach, func() {})
+	a.Must(err)
+	t.Cleanup(over.plain.CloseIdleConnections)
+	name := types.NamespacedName{Namespace: "fleet", Name: "prod"}
+	p := NewProber(time.Now, func(types.NamespacedName) {}, signals.NewMeters().Probed)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() { _ = p.Start(ctx) }()
+	eventually(t, "the first answer", func() bool {
+		return p.Ask(name, over, time.Hour, v1alpha1.RemoteClusterStatus{}).Version != ""
+	})
+	away.Store(true)
+	over.doubt(errRefused)
+	eventually(t, "the loss", func() bool { return over.Answers() != nil })
+	away.Store(false)
+	eventually(t, "the return", func() bool { return over.Answers() == nil })
+	p.Stop(name)
+}
+
 // ofProbes are the metrics that an answer has a series of.
 var ofProbes = []string{"strata_remote_cluster_probe_duration_seconds", "strata_remote_cluster_last_seen_timestamp_seconds"}
 

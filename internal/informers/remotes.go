@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/dynamic"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,24 +65,6 @@ type Options struct {
 	Wiring Wiring
 	// Wake looks at a RemoteCluster again.
 	Wake func(types.NamespacedName)
-}
-
-// SetError notes whether the cluster answers.
-func (c *Connection) SetError(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = err
-}
-
-// Answers returns why the cluster does not answer; nil where it does, as far as is
-// known. Nobody waits for a cluster of which it is known.
-func (c *Connection) Answers() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return fmt.Errorf("the cluster does not answer: %w", c.err)
-	}
-	return nil
 }
 
 // Answers returns why a cluster does not answer, as far as is known.
@@ -193,7 +177,7 @@ func (r *Remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	made.watching = func(view View) (cache.Cache, error) {
 		cached, err := cache.New(config, cache.Options{
-			HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper), NewInformer: reach.NewInformer,
+			HTTPClient: web, Scheme: scheme, Mapper: withoutAsking(mapper), NewInformer: made.newInformer,
 			DefaultLabelSelector: view.Selector, DefaultTransform: trim.Object, ByObject: view.whole(),
 		})
 		if err != nil {
@@ -221,6 +205,12 @@ func (r *Remotes) dial(ctx context.Context, cluster string, access *kubeconfig.A
 	made.Accounts = accountsOf(config, web, client.Options{Scheme: scheme, Mapper: mapper}, direct)
 	made.Reviews = newRemoteReviews(made.Accounts, made.Answers)
 	return made, nil
+}
+
+// newInformer returns an informer that lists in pages, and that waits while the cluster does
+// not answer.
+func (c *Connection) newInformer(lw toolscache.ListerWatcher, of runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+	return reach.NewInformer(c.patiently(lw), of, resync, by)
 }
 
 // withoutAsking returns a mapper that knows the kinds of which a cache is told when

@@ -68,15 +68,21 @@ type Facts struct {
 
 // KeyError says that a Secret has no kubeconfig under the keys that count.
 type KeyError struct {
-	// Tried are the keys, and Found those that the Secret has.
+	// Tried are the keys, and Found those under which the Secret has something.
 	Tried, Found []string
 }
 
+// IsEmpty tells whether the Secret holds nothing at all: what fills it may have yet to come.
+func (e *KeyError) IsEmpty() bool { return len(e.Found) == 0 }
+
 // Error names both.
 func (e *KeyError) Error() string {
-	found := "it is empty"
-	if len(e.Found) > 0 {
-		found = "it has " + strings.Join(e.Found, ", ")
+	if e.IsEmpty() {
+		return "is empty"
+	}
+	found := "it has " + strings.Join(e.Found, ", ")
+	if len(e.Tried) == 1 {
+		return fmt.Sprintf("has no key %s, which spec.kubeConfig.secretRef.key names: %s", e.Tried[0], found)
 	}
 	return fmt.Sprintf("has no key %s: %s; name the key in spec.kubeConfig.secretRef.key", strings.Join(e.Tried, ", "), found)
 }
@@ -94,8 +100,10 @@ func Find(data map[string][]byte, key string) ([]byte, error) {
 		}
 	}
 	found := make([]string, 0, len(data))
-	for name := range data {
-		found = append(found, name)
+	for name, value := range data {
+		if len(value) > 0 {
+			found = append(found, name)
+		}
 	}
 	slices.Sort(found)
 	return nil, &KeyError{Tried: tried, Found: found}

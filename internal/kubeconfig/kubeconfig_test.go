@@ -136,9 +136,9 @@ func TestFind(t *testing.T) {
 		"then the word":          {data: map[string][]byte{"kubeconfig": []byte("k")}, want: "k"},
 		"then that of KEP-4322":  {data: map[string][]byte{"Config": []byte("C")}, want: "C"},
 		"the one that is named":  {data: all, key: "config", want: "c"},
-		"one that is not there":  {data: all, key: "other", err: "has no key other: it has config, kubeconfig, value"},
-		"an empty one is none":   {data: map[string][]byte{"value": nil}, err: "has no key value, config, kubeconfig, Config: it has value"},
-		"nothing at all":         {err: "it is empty"},
+		"one that is not there":  {data: all, key: "other", err: "has no key other, which spec.kubeConfig.secretRef.key names: it has config, kubeconfig, value"},
+		"an empty one is none":   {data: map[string][]byte{"value": nil}, err: "is empty"},
+		"nothing at all":         {err: "is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Find(test.data, test.key)

@@ -24,7 +24,7 @@ import (
 
 // Decide says what one layer needs. It is deterministic.
 func Decide(o Observation) Decision {
-	decision := decideAny(o).withHealth(o)
+	decision := decideAny(o).withHealth(o).withRequests(o)
 	_, back := o.isAway()
 	decision.Until = moments.Earlier(decision.Until, moments.Earlier(back, o.AskAgain))
 	return decision
@@ -211,12 +211,19 @@ func (o Observation) keepEverything() dependents.Input {
 		in.Keep[entry.ID] = entry.Status != objects.StatusOrphaned && entry.Status != objects.StatusSuperseded
 	}
 	for _, d := range o.deployedContent() {
-		if in.Keep[d.ID] {
+		if in.Keep[d.ID] && !o.leavesGone(d.ID) {
 			in.Wanted = append(in.Wanted, d)
 		}
 	}
 	in.Wanted = o.withoutReinstalls(in.Wanted)
 	return in
+}
+
+// leavesGone tells whether an object that is not there is not made again: a RemoteCluster while
+// the layer is being deleted. It went on purpose, and another one of its name would lead to the
+// same cluster without what was said of the first, such as that it is given up.
+func (o Observation) leavesGone(id objects.ID) bool {
+	return isDeleting(o.Layer) && o.Live[id] == nil && id.Group == v1alpha1.GroupVersion.Group && id.Kind == v1alpha1.RemoteClusterKind
 }
 
 func decideHold(o Observation, hold Hold) Decision {

@@ -173,6 +173,8 @@ type ObservedObjects struct {
 	// says why they could not be looked up, which passes.
 	Volumes      []Blocker
 	VolumesError error
+	// Charts tells of releases of AwaitedCharts whether their charts are there.
+	Charts map[objects.ID]bool
 	// Taken holds objects that belong to the layer although its inventory
 	// lacks them, because Kraan kept none.
 	Taken []objects.ID
@@ -211,6 +213,7 @@ var Keys = dependents.Keys{
 	CreatedFor:      v1alpha1.CreatedForAnnotation,
 	Abandon:         v1alpha1.AbandonAnnotation,
 	AllowPrune:      v1alpha1.AllowPruneAnnotation,
+	Requested:       v1alpha1.ReconcileRequestAnnotation,
 	FormerOwner:     schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddonsLayerKind},
 }
 

@@ -103,15 +103,10 @@ func (o Observation) isAway() (away bool, until time.Time) {
 // cluster that answers; empty where it may. It is the RemoteCluster's report: the
 // controller itself goes by what it has seen.
 func IsMistaken(cluster *v1alpha1.RemoteCluster) string {
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReadyCondition)
-	if ready == nil || ready.Status != metav1.ConditionFalse {
+	if !v1alpha1.IsMistaken(cluster.Status.Conditions) {
 		return ""
 	}
-	switch ready.Reason {
-	case v1alpha1.ReasonIdentityChanged, v1alpha1.ReasonClaimedByOther, v1alpha1.ReasonIdentityForbidden, v1alpha1.ReasonCopyUnverified:
-		return ready.Message
-	}
-	return ""
+	return meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReadyCondition).Message
 }
 
 // clusterGate wants the layer's cluster to be there and to answer.

@@ -292,3 +292,36 @@ func TestClustersLeft(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A RemoteCluster that has gone is not made again by a layer that is being deleted and has to
+// wait: the new one would not know that its cluster is given up. A layer that stays makes it
+// again, as what it lists says, and a RemoteCluster that is there is still repaired.
+func TestClusterIsNotMadeAgainByALayerThatGoes(t *testing.T) {
+	made := directoriestest.Any(v1alpha1.GroupVersion.String(), v1alpha1.RemoteClusterKind, "fleet", "prod")
+	dir := directoriestest.Of(oldRevision, made, directoriestest.HelmRelease("a"))
+	repaired := made.Object.DeepCopy()
+	repaired.SetLabels(map[string]string{v1alpha1.LayerLabel: "base"})
+	repaired.SetUID("uid-prod")
+	repaired.SetGeneration(2)
+	dependant := others(Other{Layer: layer(named("apps"), needs("base@1.0.0"), isDeployed(oldDir))})
+	for name, test := range map[string]struct {
+		layer *v1alpha1.AddonsLayer
+		lives func(*Observation)
+		want  string
+	}{
+		"it stays":                     {layer(isDeployed(dir)), lives(live("a")), "Write prod"},
+		"it goes":                      {layer(isDeployed(dir), deleted), lives(live("a")), ""},
+		"it goes, and another is gone": {layer(isDeployed(dir), deleted), lives(), "Write a"},
+		"it goes, and one was edited":  {layer(isDeployed(dir), deleted), lives(live("a"), repaired), "Write prod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(observation(test.layer, dir, dependant, test.lives, func(o *Observation) {
+				o.Deployed = dir
+				o.Scopes[made.ID().ServedKind()] = objects.ScopeNamespaced
+			}))
+			if got := verbs(d.Plan); got != test.want {
+				t.Errorf("it does %q, want %q: %s", got, test.want, d.Message)
+			}
+		})
+	}
+}

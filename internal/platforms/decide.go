@@ -285,11 +285,15 @@ func (d *decider) strayInputs() {
 			inPlay = append(inPlay, bundle)
 		}
 	}
+	if d.given.problem != "" {
+		d.refuse()
+	}
 	if len(inPlay) == 0 || d.given.problem != "" {
 		return
 	}
 	if stray := d.given.stray(inPlay); stray != "" {
 		d.stall(v1alpha1.ReasonInvalidSpec, stray)
+		d.refuse()
 	}
 	for _, bundle := range inPlay {
 		// One that is only left behind is of no more concern.
@@ -302,8 +306,16 @@ func (d *decider) strayInputs() {
 				continue
 			}
 			if _, problem := d.inputsOf(bundle, m.target); problem != "" && d.given.waits == "" {
+				m.refused = true
 				d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s (bundle %s)", problem, bundle.Name))
 			}
 		}
+	}
+}
+
+// refuse notes that what the specification says of inputs counts on no cluster.
+func (d *decider) refuse() {
+	for _, m := range d.members {
+		m.refused = true
 	}
 }

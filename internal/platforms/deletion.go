@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/bundles"
@@ -24,7 +25,11 @@ func (d *decider) deletion() {
 	status.ObservedGeneration = d.Platform.Generation
 	status.Version, status.Lock, status.Rollout = last.Version, last.Lock, last.Rollout
 	left := d.leaving()
+	given := d.giveUp()
 	blocked := d.blocked()
+	if blocked == "" {
+		d.decision.GiveUp = given
+	}
 	for _, layer := range left {
 		status.Layers.Total++
 		if isDeployed(layer) {
@@ -76,15 +81,24 @@ func (d *decider) bundlePolicy(layer *v1alpha1.AddonsLayer) v1alpha1.DeletionPol
 }
 
 // removing names what stands in the way: the layers that have failed first, then
-// those whose cluster does not answer.
+// those whose cluster does not answer. A layer counts for the cluster that the platform is
+// installed on, also where it is on another one that the platform has made for that.
 func (d *decider) removing(left []*v1alpha1.AddonsLayer) {
+	targets := map[string]types.NamespacedName{}
+	for _, target := range Targets(d.Observation) {
+		targets[clusterValue(target)] = target
+	}
 	worst := map[string]*member{}
 	for _, layer := range left {
-		place := placement.Of(layer, d.Namespace)
-		m := worst[place.String()]
+		cluster := layer.Labels[v1alpha1.PlatformClusterLabel]
+		m := worst[cluster]
 		if m == nil {
-			m = &member{target: place, stage: -1, health: well()}
-			worst[place.String()] = m
+			target, known := targets[cluster]
+			if !known { // it is selected no more
+				target = placement.Of(layer, d.Namespace)
+			}
+			m = &member{target: target, stage: -1, health: well()}
+			worst[cluster] = m
 			d.members = append(d.members, m)
 		}
 		if layer.Status.State == v1alpha1.StateUnknown {

@@ -6,6 +6,7 @@ package platforms
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -66,27 +67,30 @@ func (d *decider) goes(remote *v1alpha1.RemoteCluster) string {
 	return ""
 }
 
-// part adds a layer to those that are deleted, with the policy by which it goes.
+// part adds a layer to those that are deleted, with the policy by which it goes. One that is
+// being deleted goes by a policy that leaves more from then on: its cluster may have been given
+// up meanwhile.
 func (d *decider) part(layer *v1alpha1.AddonsLayer, policy v1alpha1.DeletionPolicy) {
-	confirms := d.confirms(layer)
+	marked := d.marked(layer)
+	policy = policyAt(policy, placement.Of(layer, d.Namespace))
 	if layer.DeletionTimestamp != nil {
-		if confirms {
-			d.decision.Write = append(d.decision.Write, confirmed(layer))
+		if leaves[policy] > max(leaves[layer.Spec.DeletionPolicy], leaves[v1alpha1.DeletionPolicyDelete]) {
+			marked = marked.DeepCopy()
+			marked.Spec.DeletionPolicy = policy
+		}
+		if marked != layer {
+			d.decision.Write = append(d.decision.Write, marked)
 		}
 		return
 	}
 	d.decision.Delete = append(d.decision.Delete, layer)
-	if confirms {
-		layer = confirmed(layer)
-	}
-	policy = policyAt(policy, placement.Of(layer, d.Namespace))
 	if layer.Spec.DeletionPolicy == policy && layer.Spec.OrphanGrace != nil {
-		if confirms {
-			d.decision.Write = append(d.decision.Write, layer)
+		if marked != layer {
+			d.decision.Write = append(d.decision.Write, marked)
 		}
 		return
 	}
-	changed := layer.DeepCopy()
+	changed := marked.DeepCopy()
 	changed.Spec.DeletionPolicy = policy
 	if changed.Spec.OrphanGrace == nil {
 		// Nothing will adopt what it has, and a grace for each in turn would add up;
@@ -104,10 +108,58 @@ func (d *decider) confirms(layer *v1alpha1.AddonsLayer) bool {
 		layer.Annotations[v1alpha1.ConfirmDeletionAnnotation] != "true"
 }
 
-func confirmed(layer *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
+// marked returns a layer with what the platform says of its deletion: the layer itself where
+// that is nothing new.
+func (d *decider) marked(layer *v1alpha1.AddonsLayer) *v1alpha1.AddonsLayer {
+	confirms := d.confirms(layer)
+	abandons := d.Platform.DeletionTimestamp != nil && layer.Annotations[v1alpha1.AbandonAnnotation] != "true" &&
+		d.givesUp(placement.Of(layer, d.Namespace))
+	if !confirms && !abandons {
+		return layer
+	}
 	changed := layer.DeepCopy()
-	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.ConfirmDeletionAnnotation, "true")
+	if confirms {
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.ConfirmDeletionAnnotation, "true")
+	}
+	if abandons {
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.AbandonAnnotation, "true")
+	}
 	return changed
+}
+
+// givesUp tells whether the platform, when it is deleted, leaves behind what it has on a
+// cluster: it says so, and the cluster does not answer, is not the right one, or has no
+// RemoteCluster any more. A cluster that answers is emptied as always.
+func (d *decider) givesUp(place types.NamespacedName) bool {
+	return place.Name != "" && d.Platform.Annotations[v1alpha1.AbandonAnnotation] == "true" && doesNotAnswer(d.Clusters[place])
+}
+
+// doesNotAnswer tells whether nothing can be uninstalled from a cluster; remote is nil where
+// there is no RemoteCluster.
+func doesNotAnswer(remote *v1alpha1.RemoteCluster) bool {
+	return remote == nil || awayMessage(remote) != "" || v1alpha1.IsMistaken(remote.Status.Conditions)
+}
+
+// giveUp notes the clusters that layers of the platform have made and that it leaves behind:
+// others who have something there do not wait for them either.
+func (d *decider) giveUp() []types.NamespacedName {
+	var names []types.NamespacedName
+	for name := range d.made() {
+		if d.givesUp(name) && alongWith(d.Clusters[name]) != v1alpha1.DeletionPolicyAbandon {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.SortFunc(names, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	d.Clusters = maps.Clone(d.Clusters)
+	for _, name := range names {
+		remote := d.Clusters[name].DeepCopy()
+		metav1.SetMetaDataAnnotation(&remote.ObjectMeta, v1alpha1.AbandonAnnotation, "true")
+		d.Clusters[name] = remote
+	}
+	return names
 }
 
 // made returns the clusters that layers of the platform have made, with these.
@@ -172,13 +224,28 @@ func (d *decider) blocked() string {
 	if n := len(all) - most; n > 0 {
 		all, more = all[:most], fmt.Sprintf(", and %d more", n)
 	}
-	return fmt.Sprintf("is not deleted: %s%s; delete that first, take it off the cluster, or set the annotation %s to \"true\"",
-		strings.Join(all, ", "), more, v1alpha1.ForceDeleteAnnotation)
+	return fmt.Sprintf("is not deleted: %s%s; delete that first, take it off the cluster, or set the annotation %s to \"true\"%s",
+		strings.Join(all, ", "), more, v1alpha1.ForceDeleteAnnotation, d.toAbandon(slices.Collect(maps.Keys(d.made()))))
+}
+
+// toAbandon says that the platform can leave behind what is on clusters that do not answer;
+// empty where all of these do, or it says so already.
+func (d *decider) toAbandon(places []types.NamespacedName) string {
+	if d.Platform.Annotations[v1alpha1.AbandonAnnotation] == "true" ||
+		!slices.ContainsFunc(places, func(place types.NamespacedName) bool { return place.Name != "" && doesNotAnswer(d.Clusters[place]) }) {
+		return ""
+	}
+	return fmt.Sprintf("; the annotation %s: \"true\" on the Platform leaves behind what is on clusters that do not answer "+
+		"(kubectl strata deprovision --platform %s --abandon --plan shows what that is)", v1alpha1.AbandonAnnotation, d.Platform.Name)
 }
 
 // InTheWay says who is in the way of a Platform's deletion, whether it is being deleted or
 // not; empty where nobody is.
-func InTheWay(o Observation) string { return newDecider(o).blocked() }
+func InTheWay(o Observation) string {
+	d := newDecider(o)
+	d.giveUp()
+	return d.blocked()
+}
 
 // leave deletes the layers that are not to be there any more. One that has made a cluster
 // stays with all that the platform has there as long as others are on it.
@@ -211,12 +278,12 @@ func (d *decider) leave() {
 			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.PlatformDroppedAnnotation, "true")
 			d.decision.Write = append(d.decision.Write, changed)
 		}
-		if layer.DeletionTimestamp != nil {
-			continue
-		}
 		along, isAlong := d.along[layer.Name]
 		if policy := gentler(along, going[place]); isAlong || policy != "" {
 			d.part(layer, gentler(layer.Spec.DeletionPolicy, policy))
+			continue
+		}
+		if layer.DeletionTimestamp != nil {
 			continue
 		}
 		d.decision.Delete = append(d.decision.Delete, layer)

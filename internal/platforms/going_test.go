@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependencies"
@@ -298,5 +299,138 @@ func TestDeletionIsConfirmedOnThePlatform(t *testing.T) {
 		if d := w.apply(t); len(d.Write) > 0 {
 			t.Errorf("they are confirmed again: %v", d.Write[0].Name)
 		}
+	}
+}
+
+// One annotation on the Platform gives up a cluster that it has made and that does not answer:
+// what it has there, what others have there, and nothing else. It may be set before the deletion
+// or while that waits.
+func TestADeadClusterIsGivenUpOnThePlatform(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		c, maker, guest, place := makerAndGuest(t, "")
+		c.settle(t)
+		maker.answers(place.Name, false)
+		abandon := func() {
+			maker.Platform = maker.Platform.DeepCopy()
+			metav1.SetMetaDataAnnotation(&maker.Platform.ObjectMeta, v1alpha1.AbandonAnnotation, "true")
+		}
+		if before {
+			abandon()
+			c.meet()
+			if d := maker.apply(t); len(d.GiveUp)+len(d.Write)+len(d.Delete) > 0 {
+				t.Errorf("the platform stays, and %v is given up", d.GiveUp)
+			}
+		}
+		maker.doomed()
+		c.meet()
+		d := maker.apply(t)
+		const hint = `; the annotation kraan.io/abandon: "true" on the Platform leaves behind what is on clusters that do not answer`
+		if got := strings.Contains(said(d.Status), hint); got == before {
+			t.Errorf("abandoned before: %t; it says %s", before, said(d.Status))
+		}
+		if !before {
+			if len(d.GiveUp)+len(d.Write)+len(d.Delete) > 0 {
+				t.Errorf("nobody has said so, and %v is given up", d.GiveUp)
+			}
+			abandon()
+		}
+		c.settle(t)
+		for _, layer := range slices.Concat(maker.Layers, guest.Layers) {
+			t.Errorf("abandoned before: %t; layer %s is left, with %q", before, layer.Name, layer.Spec.DeletionPolicy)
+		}
+		if maker.Clusters[place].Annotations[v1alpha1.AbandonAnnotation] != "true" {
+			t.Error("others wait for the cluster")
+		}
+	}
+}
+
+// What is on clusters that answer is uninstalled although the Platform gives up what it cannot
+// reach, and clusters that others have made are not given up for everybody.
+func TestWhatAnswersIsNotGivenUp(t *testing.T) {
+	c, maker, guest, place := makerAndGuest(t, "")
+	c.settle(t)
+	maker.answers(place.Name, false)
+	guest.Platform.Annotations = map[string]string{v1alpha1.AbandonAnnotation: "true"}
+	guest.doomed()
+	c.meet()
+	if d := guest.apply(t); len(d.GiveUp) > 0 || len(d.Delete) != len(guest.Layers) {
+		t.Errorf("%v is given up, %d layers are deleted", d.GiveUp, len(d.Delete))
+	}
+	for _, layer := range guest.Layers {
+		if layer.Annotations[v1alpha1.AbandonAnnotation] != "true" || layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyAbandon {
+			t.Errorf("layer %s goes with %q and %v", layer.Name, layer.Spec.DeletionPolicy, layer.Annotations)
+		}
+	}
+
+	c, maker, _, _ = makerAndGuest(t, v1alpha1.ClusterDeletionDelete)
+	c.settle(t)
+	maker.Platform.Annotations = map[string]string{v1alpha1.AbandonAnnotation: "true"}
+	maker.doomed()
+	c.meet()
+	if d := maker.apply(t); len(d.GiveUp) > 0 || len(d.Delete) == 0 {
+		t.Errorf("%v is given up, %d layers are deleted", d.GiveUp, len(d.Delete))
+	}
+	for _, layer := range maker.Layers {
+		if layer.Annotations[v1alpha1.AbandonAnnotation] != "" || layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyAbandon {
+			t.Errorf("layer %s goes with %q and %v", layer.Name, layer.Spec.DeletionPolicy, layer.Annotations)
+		}
+	}
+}
+
+// A cluster that is given up while its layers are being deleted is given up for those, too, and
+// so is one whose RemoteCluster has gone.
+func TestAClusterIsGivenUpLate(t *testing.T) {
+	for name, giveUp := range map[string]func(maker *world, place types.NamespacedName){
+		"its annotation": func(maker *world, place types.NamespacedName) {
+			maker.Clusters[place].Annotations = map[string]string{v1alpha1.AbandonAnnotation: "true"}
+		},
+		"its policy": func(maker *world, place types.NamespacedName) {
+			maker.Clusters[place].Spec.DeletionPolicy = v1alpha1.ClusterDeletionAbandon
+		},
+		"the annotation of the Platform, once it has gone": func(maker *world, place types.NamespacedName) {
+			delete(maker.Clusters, place)
+			maker.Platform.Annotations = map[string]string{v1alpha1.AbandonAnnotation: "true"}
+		},
+	} {
+		maker := newWorld(platform("m", "", inputs(`{"nested": true}`)), nested(""))
+		maker.apply(t)
+		c := company{maker}
+		place := c.madeBy(maker, "")
+		c.settle(t)
+		maker.answers(place.Name, false)
+		maker.doomed()
+		maker.apply(t)
+		giveUp(maker, place)
+		maker.apply(t)
+		gpu := maker.find("m-gpu")
+		if gpu.Spec.DeletionPolicy != v1alpha1.DeletionPolicyAbandon && gpu.Annotations[v1alpha1.AbandonAnnotation] != "true" {
+			t.Errorf("%s: the layer goes with %q and %v", name, gpu.Spec.DeletionPolicy, gpu.Annotations)
+		}
+		if d := maker.apply(t); len(d.Write) > 0 {
+			t.Errorf("%s: layer %s is written again", name, d.Write[0].Name)
+		}
+		if inner := maker.find("m-inner"); inner.Spec.DeletionPolicy != "" || inner.Annotations[v1alpha1.AbandonAnnotation] != "" {
+			t.Errorf("%s: the layer at home goes with %q and %v", name, inner.Spec.DeletionPolicy, inner.Annotations)
+		}
+	}
+}
+
+// A Platform that is being deleted counts the clusters that it is installed on, and not those
+// that it has made for itself.
+func TestClustersAreCountedWhileAPlatformGoes(t *testing.T) {
+	maker := newWorld(platform("m", "", inputs(`{"nested": true}`)), nested(""))
+	maker.apply(t)
+	c := company{maker}
+	place := c.madeBy(maker, "")
+	c.settle(t)
+	if d := maker.apply(t); d.Status.Clusters.Total != 1 {
+		t.Fatalf("it is on %d clusters", d.Status.Clusters.Total)
+	}
+	maker.answers(place.Name, false)
+	maker.doomed()
+	maker.apply(t)
+	maker.Layers[0] = maker.state(maker.Layers[0], v1alpha1.StateUnknown, "the cluster does not answer")
+	if d := maker.apply(t); d.Status.Clusters.Total != 1 {
+		t.Errorf("it goes from %d clusters: %+v", d.Status.Clusters.Total, d.Status.Worst)
 	}
 }

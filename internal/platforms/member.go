@@ -40,8 +40,9 @@ type member struct {
 	// has been at.
 	moving, current string
 	course
-	// stale is true where it is at its version with inputs of before.
-	stale bool
+	// stale is true where it is at its version with inputs of before, and refused where what
+	// the specification says of inputs counts nowhere, so that it has what it had.
+	stale, refused bool
 
 	// plan are the layers that it has at its version; nil where these stay as they
 	// are.

@@ -54,6 +54,9 @@ type Decision struct {
 	// StatusFirst is true where Status must be stored before anything else is done:
 	// it has a lock, or the beginning of a roll-out, that must not be lost.
 	StatusFirst bool
+	// GiveUp names RemoteClusters that layers of the Platform have made and that are given up
+	// with it: they get AbandonAnnotation before any layer is written.
+	GiveUp []types.NamespacedName
 	// Bundles are to be created.
 	Bundles []*v1alpha1.ApplicationBundle
 	// Write are the layers to be created, which have no resourceVersion, or to be

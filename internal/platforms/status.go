@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/address"
@@ -72,7 +73,7 @@ func (d *decider) count() {
 			clusters.Unreachable++
 		case m.Condition == rollout.Progressing:
 			clusters.Progressing++
-		case (m.current == d.target || m.isAsFarAsItCan()) && !m.stale:
+		case (m.current == d.target || m.isAsFarAsItCan()) && !m.stale && !m.refused:
 			clusters.Ready++
 		default:
 			clusters.Waiting++
@@ -274,7 +275,24 @@ func (d *decider) leavingMessage() string {
 	if len(leaving) == 1 {
 		count = "waits for 1 layer"
 	}
-	return count + " to be removed: " + strings.Join(names, ", ") + d.toConfirm(leaving)
+	return count + " to be removed: " + strings.Join(names, ", ") + d.toConfirm(leaving) + d.toLeaveBehind(leaving)
+}
+
+// toLeaveBehind says that the platform can leave behind what is on the clusters of layers that
+// are being removed and that do not answer; empty where it is not being deleted.
+func (d *decider) toLeaveBehind(leaving []*v1alpha1.AddonsLayer) string {
+	if d.Platform.DeletionTimestamp == nil {
+		return ""
+	}
+	var places []types.NamespacedName
+	for _, layer := range leaving {
+		place := placement.Of(layer, d.Namespace)
+		// Without its RemoteCluster a layer may have nothing left, and go in a moment.
+		if layer.DeletionTimestamp != nil && (d.Clusters[place] != nil || strings.Contains(messageOf(layer), v1alpha1.AbandonAnnotation)) {
+			places = append(places, place)
+		}
+	}
+	return d.toAbandon(places)
 }
 
 // toConfirm says that the platform can confirm what its layers wait for; empty where they

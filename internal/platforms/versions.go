@@ -71,8 +71,7 @@ func (d *decider) choose(want v1alpha1.PlatformBundle) {
 	for _, m := range d.members {
 		d.step(m, ways[m.at])
 	}
-	wish.Bundles = d.family.releases
-	d.available(wish)
+	d.available(wish, on)
 }
 
 // takeBackUnfit forgets that a cluster was sent to a version that it cannot run, where it
@@ -191,13 +190,20 @@ func (d *decider) nothingToDo(m *member) {
 	m.plan, m.current, m.next = plan, d.target, ""
 }
 
-// available finds the newest version that could be gone to, were it asked for.
-func (d *decider) available(wish rollout.Wish) {
+// available finds the newest version that could be gone to, were it asked for: that at least one
+// of the clusters can run, which have these versions by their Kubernetes.
+func (d *decider) available(wish rollout.Wish, on map[string][]rollout.Bundle) {
 	wish.Current, wish.Requested, wish.Mode, wish.Bound = d.target, "", rollout.ModeAuto, rollout.BoundMajor
 	if d.target == "" {
 		return
 	}
-	if newest := rollout.Choose(wish).Target; newest != d.target {
-		d.decision.Status.Available = newest
+	if len(on) == 0 {
+		on = map[string][]rollout.Bundle{"": d.family.releases}
+	}
+	for _, wish.Bundles = range on {
+		newest := rollout.Choose(wish).Target
+		if newest != d.target && (d.decision.Status.Available == "" || newer(newest, d.decision.Status.Available)) {
+			d.decision.Status.Available = newest
+		}
 	}
 }

@@ -446,3 +446,39 @@ func TestStoredModeThatIsNone(t *testing.T) {
 		t.Errorf("a deletion leaves %s", w.names())
 	}
 }
+
+// What no cluster can run is not available, and what one of several can is.
+func TestAvailableIsWhatCanBeGoneTo(t *testing.T) {
+	later := bundle("1.1.0", ">=1.0", "base")
+	later.Spec.KubeVersion = ">=1.99"
+	w := newWorld(platform("p", "1.0.0"), bundle("1.0.0", "", "base"), later)
+	if d := w.settle(t); d.Status.Available != "" {
+		t.Errorf("%s is available, which nothing can run: %s", d.Status.Available, said(d.Status))
+	}
+	fleet := newWorld(platform("p", "1.0.0", on("old", "new")), bundle("1.0.0", "", "base"), later)
+	fleet.cluster("old", nil)
+	fleet.cluster("new", nil).Status.Version = "v1.99.0"
+	if d := fleet.settle(t); d.Status.Available != "1.1.0" {
+		t.Errorf("%q is available, and one of two clusters can run 1.1.0", d.Status.Available)
+	}
+}
+
+// A cluster counts as up to date where it has what the specification says: not while what that
+// says of inputs is refused, whatever is wrong with it.
+func TestRefusedInputsAreNotUpToDate(t *testing.T) {
+	b := withInputs(bundle("1.0.0", "", "base"), v1alpha1.BundleInput{Name: "size", Type: v1alpha1.InputInteger})
+	for _, wrong := range []string{`{"size": "large"}`, `{"sise": 3}`} {
+		w := newWorld(platform("p", "", inputs(`{"size": 3}`)), b)
+		if d := w.settle(t); d.Status.Clusters.Ready != 1 {
+			t.Fatalf("it is %+v: %s", d.Status.Clusters, said(d.Status))
+		}
+		inputs(wrong)(w.Platform)
+		if d := w.settle(t); d.Status.Clusters.Ready != 0 || d.Status.Clusters.Total != 1 {
+			t.Errorf("%s: it is %+v: %s", wrong, d.Status.Clusters, said(d.Status))
+		}
+		inputs(`{"size": 3}`)(w.Platform)
+		if d := w.settle(t); d.Status.Clusters.Ready != 1 {
+			t.Errorf("mended, it is %+v: %s", d.Status.Clusters, said(d.Status))
+		}
+	}
+}

@@ -178,6 +178,9 @@ func (w *world) apply(t tester) Decision {
 	for _, b := range d.Bundles {
 		w.Bundles = append(slices.Clone(w.Bundles), b.DeepCopy())
 	}
+	for _, name := range d.GiveUp {
+		metav1.SetMetaDataAnnotation(&w.Clusters[name].ObjectMeta, v1alpha1.AbandonAnnotation, "true")
+	}
 	for _, layer := range d.Write {
 		w.put(t, layer)
 	}
@@ -266,7 +269,9 @@ func (w *world) engine() (moved bool) {
 			return slices.Contains(dependencies.Names(other.Spec.Prereqs.DependsOn), layer.Name)
 		})
 		remote := w.Clusters[placement.Of(layer, w.Namespace)]
-		away := remote != nil && awayMessage(remote) != ""
+		isForsaken := layer.DeletionTimestamp != nil &&
+			(layer.Spec.DeletionPolicy == v1alpha1.DeletionPolicyAbandon || layer.Annotations[v1alpha1.AbandonAnnotation] == "true")
+		away := remote != nil && awayMessage(remote) != "" && !isForsaken
 		switch {
 		case layer.DeletionTimestamp != nil && !needed && !away:
 			moved = true

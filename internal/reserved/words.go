@@ -126,7 +126,7 @@ var words = []Word{
 	{Key: v1alpha1.ForceDeleteAnnotation, Sort: Annotation, By: People, On: "layers and Platforms"},
 	{Key: v1alpha1.ConfirmDeletionAnnotation, Sort: Annotation, By: People, On: "layers, Platforms, claims and HostClusters"},
 	{Key: v1alpha1.RollbackToAnnotation, Sort: Annotation, By: People, On: "layers"},
-	{Key: v1alpha1.AbandonAnnotation, Sort: Annotation, By: People, On: "layers, RemoteClusters and claims"},
+	{Key: v1alpha1.AbandonAnnotation, Sort: Annotation, By: People, On: "layers, Platforms, RemoteClusters and claims"},
 	{Key: v1alpha1.AcceptClusterAnnotation, Sort: Annotation, By: People, On: "RemoteClusters"},
 	{Key: v1alpha1.TakeOverAnnotation, Sort: Annotation, By: People, On: "RemoteClusters"},
 	{Key: v1alpha1.TakeOverClusterAnnotation, Sort: Annotation, By: People, On: "HostClusters"},

@@ -4,7 +4,10 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -61,18 +64,41 @@ func (f *family) tellNewer(choice Choice) []string {
 		switch {
 		case r.Withdrawn || err == nil && !r.newer(chosen):
 		case len(notices) < mostNewer:
-			notices = append(notices, fmt.Sprintf("%s is available and not taken: %s", r.Version, f.notTaken(r)))
+			said := "is available and not taken"
+			if f.cannot(r) != "" {
+				said = "is newer and cannot be gone to"
+			}
+			notices = append(notices, fmt.Sprintf("%s %s: %s", r.Version, said, cmp.Or(f.cannot(r), f.notTaken(r))))
 		default:
 			more++
 		}
 	}
 	if more > 0 {
-		notices = append(notices, fmt.Sprintf("%d more versions are available and not taken", more))
+		notices = append(notices, fmt.Sprintf("%d more versions are newer and not taken", more))
 	}
 	return notices
 }
 
-// notTaken says why a newer release is not gone to, the reason first that would
+// IsOfNewer tells whether a notice is about versions that are newer than the one that was chosen.
+func IsOfNewer(notice string) bool {
+	return slices.ContainsFunc([]string{"is available and not taken", "is newer and cannot be gone to", "more versions are newer"}, func(words string) bool {
+		return strings.Contains(notice, words)
+	})
+}
+
+// cannot says why a newer release could not be gone to, whatever the specification asked for;
+// empty where it could.
+func (f *family) cannot(r *release) string {
+	switch unusable := f.unusable(r); {
+	case unusable != "" && !r.Preview:
+		return "it " + unusable
+	case f.have != nil && !r.Preview && f.ways.steps(r) == 0:
+		return f.noPath(r)
+	}
+	return ""
+}
+
+// notTaken says why a newer release that could be gone to is not, the reason first that would
 // have to be dealt with first.
 func (f *family) notTaken(r *release) string {
 	switch unusable := f.unusable(r); {
@@ -86,8 +112,6 @@ func (f *family) notTaken(r *release) string {
 		return "the specification asks for " + f.Requested
 	case r.ended(f.Now):
 		return "it is past its end of life"
-	case f.have != nil && f.ways.steps(r) == 0:
-		return f.noPath(r)
 	case f.have != nil && !f.bounded(r.version) && f.Mode == ModeAuto:
 		return fmt.Sprintf("it is beyond the bound, %s", f.bound())
 	}

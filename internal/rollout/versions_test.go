@@ -57,7 +57,7 @@ func TestChoose(t *testing.T) {
 		},
 		"first install leaves out what must not be": {
 			bundles: []Bundle{bundle("1.0.0"), bundle("1.1.0", ends(past)), bundle("1.2.0", withdrawn), bundle("1.3.0", preview), bundle("1.4.0", uninstallable("layer base is missing")), bundle("2.0.0-rc.1")},
-			target:  "1.0.0", path: "1.0.0", notice: "1.4.0 is available and not taken: it cannot be installed: layer base is missing",
+			target:  "1.0.0", path: "1.0.0", notice: "1.4.0 is newer and cannot be gone to: it cannot be installed: layer base is missing",
 		},
 		"first install past the end of life": {
 			reason:  "where there is nothing else, it is better than nothing",
@@ -68,6 +68,11 @@ func TestChoose(t *testing.T) {
 		"no bundles":             {problem: "none of 0 bundles can be installed"},
 		"nothing in the range":   {bundles: []Bundle{bundle("1.0.0")}, wish: Wish{Requested: ">=2"}, problem: "none of 1 bundles can be installed as >=2"},
 		"an exact first install": {bundles: []Bundle{bundle("1.0.0"), bundle("2.0.0")}, wish: Wish{Requested: "v1.0.0"}, target: "1.0.0", path: "1.0.0", notice: "2.0.0 is available and not taken: the specification names 1.0.0"},
+		"an exact version, and a newer one without a path": {
+			reason:  "what cannot be gone to is not available",
+			bundles: []Bundle{bundle("1.0.0"), bundle("3.0.0", from(">=2 <3"))}, wish: Wish{Current: "1.0.0", Requested: "1.0.0"},
+			target: "1.0.0", notice: "3.0.0 is newer and cannot be gone to: no path from 1.0.0 to 3.0.0: 3.0.0 takes upgrades from >=2 <3 only",
+		},
 		"manual stays": {
 			bundles: []Bundle{bundle("1.0.0"), bundle("1.1.0")}, wish: Wish{Current: "1.0.0", Mode: ModeManual},
 			target: "1.0.0", notice: "1.1.0 is available and not taken: mode Manual moves nothing by itself",
@@ -110,7 +115,7 @@ func TestChoose(t *testing.T) {
 		"uninstallable and named":    {bundles: []Bundle{bundle("1.1.0", uninstallable("no chart"))}, wish: Wish{Requested: "1.1.0"}, problem: "1.1.0 cannot be installed: no chart"},
 		"named and missing":          {bundles: []Bundle{bundle("1.0.0")}, wish: Wish{Current: "1.0.0", Requested: "1.1.0"}, target: "1.0.0", problem: "there is no bundle of version 1.1.0"},
 		"no path":                    {bundles: []Bundle{bundle("1.0.0"), bundle("3.0.0", from(">=2.0.0"))}, wish: Wish{Current: "1.0.0", Requested: "3.0.0"}, target: "1.0.0", problem: "no path from 1.0.0 to 3.0.0: 3.0.0 takes upgrades from >=2.0.0 only"},
-		"no path for auto":           {bundles: []Bundle{bundle("1.0.0"), bundle("1.3.0", from("1.2.x", "1.1.9"))}, wish: Wish{Current: "1.0.0", Mode: ModeAuto}, target: "1.0.0", notice: "1.3.0 is available and not taken: no path from 1.0.0 to 1.3.0: 1.3.0 takes upgrades from 1.2.x or 1.1.9 only"},
+		"no path for auto":           {bundles: []Bundle{bundle("1.0.0"), bundle("1.3.0", from("1.2.x", "1.1.9"))}, wish: Wish{Current: "1.0.0", Mode: ModeAuto}, target: "1.0.0", notice: "1.3.0 is newer and cannot be gone to: no path from 1.0.0 to 1.3.0: 1.3.0 takes upgrades from 1.2.x or 1.1.9 only"},
 		"takes none":                 {bundles: []Bundle{bundle("1.0.0"), bundle("2.0.0", from())}, wish: Wish{Current: "1.0.0", Requested: "2.0.0"}, target: "1.0.0", problem: "no path from 1.0.0 to 2.0.0: 2.0.0 takes no upgrades, it can only be installed afresh"},
 		"from a pre-release":         {bundles: []Bundle{bundle("1.0.0")}, wish: Wish{Current: "1.0.0-rc.1", Requested: "1.0.0"}, target: "1.0.0-rc.1", problem: "no path from 1.0.0-rc.1 to 1.0.0: 1.0.0 takes upgrades from >=0.0.0 only; 1.0.0-rc.1 is a pre-release, which is taken only by a range that names one"},
 		"from one that is taken":     {bundles: []Bundle{bundle("1.0.0", from(">=0.9.0-0"))}, wish: Wish{Current: "1.0.0-rc.1", Mode: ModeAuto}, target: "1.0.0", path: "1.0.0"},
@@ -156,7 +161,7 @@ func TestNoticesAreBounded(t *testing.T) {
 		wish.Bundles = append(wish.Bundles, bundle(fmt.Sprintf("1.%d.0", i)))
 	}
 	notices := Choose(wish).Notices
-	if len(notices) != mostNewer+1 || !slices.Contains(notices, "294 more versions are available and not taken") {
+	if len(notices) != mostNewer+1 || !slices.Contains(notices, "294 more versions are newer and not taken") {
 		t.Errorf("%q", notices)
 	}
 }

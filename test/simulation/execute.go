@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,6 +150,8 @@ func mark(r *unstructured.Unstructured, owner string, action dependents.Action) 
 		suspend(r, true)
 	case dependents.VerbMark:
 		label(r, v1alpha1.OrphanedLabel, action.OrphanedValue())
+	case dependents.VerbRequest:
+		annotate(r, v1alpha1.ReconcileRequestAnnotation, action.Moment.UTC().Format(time.RFC3339Nano))
 	case dependents.VerbRelease:
 		label(r, v1alpha1.LayerLabel, "")
 		label(r, v1alpha1.OrphanedLabel, "")

@@ -128,7 +128,7 @@ func pathOf(w fleet.World, family string, releases []rollout.Bundle, from, to, k
 	choice := rollout.Choose(wish)
 	p := Path{From: from, To: to, Hops: append([]string{}, choice.Path...), Blocked: choice.Problem, Notices: []string{}}
 	for _, notice := range choice.Notices {
-		if !strings.Contains(notice, "is available and not taken") {
+		if !rollout.IsOfNewer(notice) {
 			p.Notices = append(p.Notices, strings.TrimSuffix(notice, "; "+choice.Reason))
 		}
 	}

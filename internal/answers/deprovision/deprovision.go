@@ -18,6 +18,7 @@ import (
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/fleet"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/placement"
@@ -35,6 +36,9 @@ type Leaving struct {
 	After []string `json:"after"`
 	// Releases that are uninstalled.
 	Releases []string `json:"releases"`
+	// LeftBehind are the releases and objects that stay on its cluster, because that is given
+	// up.
+	LeftBehind []string `json:"leftBehind"`
 	// InTheWay says what keeps it from going, or from going well.
 	InTheWay []string `json:"inTheWay"`
 	// Notes say what else becomes of something.
@@ -60,6 +64,9 @@ type Removal struct {
 	Going []*v1alpha1.AddonsLayer
 	// Platform that would be deleted with its layers; empty for none.
 	Platform string
+	// Abandon asks what would be if the Platform gave up what is on clusters that do not
+	// answer.
+	Abandon bool
 	// Releases are all HelmReleases; nil where they are not known, and
 	// ReleasesUnread says why.
 	Releases       []*unstructured.Unstructured
@@ -87,7 +94,7 @@ func Of(r Removal) []Leaving {
 		}
 		one := Leaving{
 			Turn: departure.Turn, Name: layer.Name, Cluster: r.ClusterOf(layer), Version: layer.Spec.Version, After: append([]string{}, departure.After...),
-			Releases: []string{}, InTheWay: []string{}, Notes: []string{},
+			Releases: []string{}, LeftBehind: []string{}, InTheWay: []string{}, Notes: []string{},
 		}
 		if blocked != "" {
 			one.InTheWay = append(one.InTheWay, fmt.Sprintf("Platform %s %s", r.Platform, blocked))
@@ -95,10 +102,11 @@ func Of(r Removal) []Leaving {
 		if departure.Blocked != "" {
 			one.InTheWay = append(one.InTheWay, departure.Blocked)
 		}
-		r.place(&one, layer)
+		isForsaken := r.place(&one, layer)
 		for _, release := range releases[layer.Name] {
-			r.release(&one, layer, release)
+			r.release(&one, layer, release, isForsaken)
 		}
+		slices.Sort(one.LeftBehind)
 		r.seen(&one, layer)
 		r.notes(&one, layer)
 		found = append(found, one)
@@ -121,6 +129,10 @@ func (r Removal) platformBlocked() string {
 	case o.Platform == nil:
 		o.Platform = &v1alpha1.Platform{} // It may not be listed, or is gone.
 		o.Platform.Name = r.Platform
+	}
+	if r.Abandon {
+		o.Platform = o.Platform.DeepCopy()
+		metav1.SetMetaDataAnnotation(&o.Platform.ObjectMeta, v1alpha1.AbandonAnnotation, "true")
 	}
 	for _, cluster := range r.Clusters {
 		o.Clusters[types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}] = cluster
@@ -151,11 +163,11 @@ func (r Removal) releasesByLayer() map[string][]*unstructured.Unstructured {
 }
 
 // place says what is wrong with the cluster that a layer is on: without that nothing
-// can be uninstalled.
-func (r Removal) place(one *Leaving, layer *v1alpha1.AddonsLayer) {
+// can be uninstalled. It tells whether what is there is given up.
+func (r Removal) place(one *Leaving, layer *v1alpha1.AddonsLayer) bool {
 	name := placement.Of(layer, r.Namespace)
 	if name.Name == "" || len(layer.Status.Resources) == 0 {
-		return
+		return false
 	}
 	at := slices.IndexFunc(r.Clusters, func(c *v1alpha1.RemoteCluster) bool {
 		return types.NamespacedName{Namespace: c.Namespace, Name: c.Name} == name
@@ -166,10 +178,22 @@ func (r Removal) place(one *Leaving, layer *v1alpha1.AddonsLayer) {
 	}
 	going := layer.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{Time: r.Now}
+	if r.abandons(layer) {
+		metav1.SetMetaDataAnnotation(&going.ObjectMeta, v1alpha1.AbandonAnnotation, "true")
+	}
 	hint := fmt.Sprintf("to leave behind what is there set the annotation %s to \"true\"", v1alpha1.AbandonAnnotation)
+	if layer.Labels[v1alpha1.PlatformLabel] == r.Platform && r.Platform != "" {
+		hint += " on the Platform"
+	}
 	switch {
 	case layers.IsForsaken(going, cluster):
 		one.Notes = append(one.Notes, "what is on its cluster is given up and stays")
+		for _, resource := range layer.Status.Resources {
+			if resource.Cluster == name.String() {
+				one.LeftBehind = append(one.LeftBehind, kinds.ParseResourceKind(resource.Kind).Kind+" "+strings.TrimPrefix(resource.Namespace+"/"+resource.Name, "/"))
+			}
+		}
+		return true
 	case cluster == nil:
 		one.InTheWay = append(one.InTheWay, fmt.Sprintf("RemoteCluster %s does not exist; %s", name, hint))
 	case layers.IsMistaken(cluster) != "":
@@ -178,11 +202,28 @@ func (r Removal) place(one *Leaving, layer *v1alpha1.AddonsLayer) {
 		said := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ReachableCondition).Message
 		one.InTheWay = append(one.InTheWay, fmt.Sprintf("RemoteCluster %s does not answer (%s); %s", name, said, hint))
 	}
+	return false
 }
 
-// release says what becomes of a release, and of volumes and balancers of it.
-func (r Removal) release(one *Leaving, layer *v1alpha1.AddonsLayer, release *unstructured.Unstructured) {
+// abandons tells whether the Platform that would be deleted gives up what a layer of it has on
+// a cluster that does not answer.
+func (r Removal) abandons(layer *v1alpha1.AddonsLayer) bool {
+	if r.Platform == "" || layer.Labels[v1alpha1.PlatformLabel] != r.Platform {
+		return false
+	}
+	return r.Abandon || slices.ContainsFunc(r.Platforms, func(platform *v1alpha1.Platform) bool {
+		return platform.Name == r.Platform && platform.Annotations[v1alpha1.AbandonAnnotation] == "true"
+	})
+}
+
+// release says what becomes of a release, and of volumes and balancers of it. What it has
+// installed on a cluster that is given up stays there.
+func (r Removal) release(one *Leaving, layer *v1alpha1.AddonsLayer, release *unstructured.Unstructured, isForsaken bool) {
 	name := release.GetNamespace() + "/" + release.GetName()
+	if isForsaken && layers.TargetOf(release) == placement.Of(layer, r.Namespace).String() {
+		one.LeftBehind = append(one.LeftBehind, "what HelmRelease "+name+" has installed")
+		return
+	}
 	if layer.Spec.OnDeletion() != v1alpha1.DeletionPolicyDelete {
 		return
 	}

@@ -221,7 +221,7 @@ func actionOf(step forecast.Step, later []forecast.Step) (Action, bool) {
 		action.From, action.To = chartOf(step.Before), chartOf(step.Done)
 	}
 	switch step.Verb {
-	case dependents.VerbDisown, dependents.VerbUnmark:
+	case dependents.VerbDisown, dependents.VerbUnmark, dependents.VerbRequest:
 		return action, false
 	case dependents.VerbWrite:
 		action.Action = written(step, isRelease)
