@@ -73,6 +73,9 @@ type Substitution struct {
 	Always bool `json:"always,omitempty"`
 	// Strict refuses a variable that nobody gives and that has no default.
 	Strict bool `json:"strict,omitempty"`
+	// Keep leaves a variable that nobody gives and that has no default as it is written,
+	// for whoever does not know all that is given.
+	Keep bool `json:"keep,omitempty"`
 }
 
 // Variables are what one ConfigMap or Secret gives.
@@ -150,6 +153,18 @@ func Of(spec *v1alpha1.AddonsLayerSpec, given ...Variables) (Build, error) {
 		}
 	}
 	return b, nil
+}
+
+// WithVariablesUnknown returns the build for whoever does not know all that is given: what
+// is known is put in, and all else stays as it is written.
+func (b Build) WithVariablesUnknown() Build {
+	if b.Substitution != nil {
+		known := *b.Substitution
+		known.Keep, known.Strict = true, false
+		b.Substitution = &known
+	}
+	b.VariablesUnknown = true
+	return b
 }
 
 // With returns the build with the keys that open encrypted files.

@@ -61,8 +61,12 @@ func layOut(folder string, files map[string][]byte) error {
 	return nil
 }
 
-// maxUnset is how many variables are named that nobody gives.
-const maxUnset = 20
+// maxUnset is how many variables are named that nobody gives, and maxKept how many of an
+// object stay as they are written.
+const (
+	maxUnset = 20
+	maxKept  = 500
+)
 
 // substitute puts values in the place of the variables of an object, as Flux does it, and
 // notes what it reads.
@@ -79,6 +83,12 @@ func (o *Object) substitute(made *resource.Resource, with *builds.Substitution) 
 	for name, value := range with.Variables {
 		variables[name] = value
 	}
+	if with.Keep {
+		_, unset := variablesOf(string(text), with.Variables, maxKept)
+		for _, name := range unset {
+			variables[name] = "${" + name + "}"
+		}
+	}
 	of := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"postBuild": map[string]any{"substitute": variables}}}}
 	done, err := kustomize.SubstituteVariables(context.Background(), nil, of, made,
 		kustomize.SubstituteWithDryRun(true), kustomize.SubstituteWithAlways(with.Always), kustomize.SubstituteWithStrict(with.Strict))
@@ -86,10 +96,13 @@ func (o *Object) substitute(made *resource.Resource, with *builds.Substitution) 
 		return err
 	}
 	var read map[string]bool
-	read, o.Unset = variablesOf(string(text), with.Variables)
+	read, o.Unset = variablesOf(string(text), with.Variables, maxUnset)
+	if with.Keep {
+		o.Unset = nil // somebody else may give them
+	}
 	o.Confidential = slices.ContainsFunc(with.Secrets, func(name string) bool { return read[name] })
 	if o.Confidential && strings.Contains(identity, "$") {
-		named, _ := variablesOf(identity, with.Variables)
+		named, _ := variablesOf(identity, with.Variables, maxUnset)
 		for _, name := range with.Secrets {
 			if named[name] {
 				o.Named = append(o.Named, name)
@@ -99,13 +112,13 @@ func (o *Object) substitute(made *resource.Resource, with *builds.Substitution) 
 	return nil
 }
 
-// variablesOf returns the variables of a text that are read, and, sorted, those that nobody
-// gives and that have no default. Flux's own strictness tells which those are: it stops at
+// variablesOf returns the variables of a text that are read, and, sorted, at most that many
+// of those that nobody gives and that have no default. Flux's own strictness tells which those are: it stops at
 // each.
-func variablesOf(text string, variables map[string]string) (read map[string]bool, unset []string) {
+func variablesOf(text string, variables map[string]string, most int) (read map[string]bool, unset []string) {
 	read = map[string]bool{}
 	missing := map[string]bool{}
-	for len(missing) < maxUnset {
+	for len(missing) < most {
 		var last string
 		_, err := envsubst.Eval(text, func(name string) (string, bool) {
 			read[name] = true
