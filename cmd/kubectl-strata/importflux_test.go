@@ -104,7 +104,9 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 		"two outputs":           {map[string]string{}, "--into - -o json", exitError, "choose one"},
 		"no such name":          {map[string]string{"a.yaml": ks("shop", "path: ./x")}, "shpo", exitError, "did you mean shop"},
 		"an older version": {
-			map[string]string{"a.yaml": strings.Replace(ks("a", "path: ./x"), "io/v1", "io/v1beta2", 1)}, "", exitBlocked, "v1beta2 is read as Flux migrates it to v1",
+			map[string]string{
+				"a.yaml": strings.Replace(ks("a", "path: ./x"), "io/v1", "io/v1beta2", 1), "x/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+			}, "", exitFine, "apiVersion: v1beta2 is read as Flux migrates it to v1",
 		},
 		"a mistyped field":       {map[string]string{"a.yaml": ks("a", "pahth: ./x")}, "", exitBlocked, `unknown field "spec.pahth"`},
 		"a path that leaves":     {map[string]string{"a.yaml": ks("a", "path: ../../etc")}, "", exitBlocked, "leads out of the source"},
@@ -124,14 +126,14 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 			map[string]string{
 				"gotk-sync.yaml": ks("root", "path: ./c"), "c/kustomization.yaml": "resources: [a.yaml]\n", "c/a.yaml": ks("a", "path: ./x"), "c/old.yaml": ks("old", "path: ./x"),
 				"x/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
-			}, "", exitFine, "  a/old in c/old.yaml",
+			}, "", exitFine, "a/old in c/old.yaml",
 		},
 		"two owners": {
 			map[string]string{"a.yaml": ks("a", "path: ./x"), "b.yaml": ks("b", "path: ./x"), "x/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}, "", exitBlocked,
 			"ConfigMap a would be of layer a and of layer b: take it out of one of them",
 		},
 		"a broken file": {
-			map[string]string{"a.yaml": ks("a", "path: ./x"), "b.yaml": ks("b", "path: ./x") + "bad: [\n"}, "", exitBlocked, "b.yaml:6: cannot be read as YAML",
+			map[string]string{"a.yaml": ks("a", "path: ./x"), "b.yaml": ks("b", "path: ./x") + "bad: [\n"}, "", exitBlocked, "b.yaml:5: cannot be read as YAML",
 		},
 		"a folder that Flux applies":  {map[string]string{"c/kustomization.yaml": "resources: [../a.yaml]\n", "a.yaml": ks("a", "path: ./c")}, "--path ./c", exitFine, "applies Flux itself"},
 		"no folder that Flux applies": {map[string]string{"a.yaml": ks("a", "path: ./x")}, "--path gone", exitError, "the repository has no gone"},
@@ -140,7 +142,7 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 			map[string]string{"a.yaml": ks("a", "path: ./x, decryption: {provider: sops}") + "---\n" + ks("b", "path: ./x, decryption: {provider: sops}")}, "", exitBlocked,
 			"2 Kustomizations (a/a, a/b): spec.decryption: without secretRef",
 		},
-		"itself": {map[string]string{"x/a.yaml": ks("a", "path: ./x")}, "", exitFine, "1 layer of 1 Kustomization."},
+		"itself": {map[string]string{"x/a.yaml": ks("a", "path: ./x"), "x/b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}, "", exitFine, "1 layer of 1 Kustomization."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := "import flux --dry-run " + test.args
@@ -179,7 +181,7 @@ func TestImportFluxUnderADefaultAccount(t *testing.T) {
 		"unseen": {
 			"no Deployment says it", "", "", exitBlocked,
 			[]string{
-				"Kustomization flux-system/top: spec.serviceAccountName: is empty, and kustomize-controller's --default-service-account is not known, because no Deployment of it is seen",
+				"2 Kustomizations (flux-system/edge, flux-system/top): spec.serviceAccountName: is empty, and kustomize-controller's --default-service-account is not known, because no Deployment of it is seen",
 				"write the account into the Kustomization, or give its name by --default-service-account",
 			},
 			"",

@@ -144,8 +144,9 @@ func (i *fluxImport) tellProof() {
 	if proof == nil || proof.Layers == 0 {
 		return
 	}
-	if len(proof.Problems) == 0 {
-		i.Tell("%s hold %s, each of one layer, and no Kustomization that has a layer.", counted(proof.Layers, "layer"), counted(proof.Objects, "object"))
+	if len(proof.Problems) == 0 && proof.Objects > 0 {
+		i.Tell("%s in %s: each object is of one layer, and none is a Kustomization that has a layer of its own.",
+			counted(proof.Objects, "object"), counted(proof.Layers, "layer"))
 	}
 	if proof.Elsewhere > 0 {
 		i.Tell("%s of other sources, or cannot be built: what they hold is not known here. --source NAME=FOLDER gives the files of a source.", areLayers(proof.Elsewhere))
@@ -164,7 +165,7 @@ func (i *fluxImport) tellUnreached() {
 	if len(i.report.Unreached) == 0 {
 		return
 	}
-	i.Tell("Nothing applies %s of the repository, which become no layers:", counted(len(i.report.Unreached), "Kustomization"))
+	i.Tell("No layer is made of %s in files, which nothing applies:", counted(len(i.report.Unreached), "Kustomization"))
 	for _, one := range i.report.Unreached {
 		i.Tell("  %s in %s", one.Name, one.File)
 	}

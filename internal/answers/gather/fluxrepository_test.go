@@ -160,3 +160,53 @@ func TestRepositoriesOfFlux(t *testing.T) {
 		})
 	}
 }
+
+// ksOf is a Kustomization of a file.
+func ksOf(name, applies, source string) string {
+	return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + ", namespace: flux-system}\n" +
+		"spec: {interval: 1h, prune: true, path: " + applies + ", sourceRef: {kind: GitRepository, name: " + source + "}}\n"
+}
+
+// Other sources may lie in a folder of their own: what they apply is found there.
+func TestFluxOfAnotherSource(t *testing.T) {
+	other := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(other, "deploy"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other, "deploy", "ks.yaml"), []byte(ksOf("child", "./own", "flux-system")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := repository.OpenFolder(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = opened.Close() }()
+	files := map[string]string{
+		"a.yaml": ksOf("a", "./own", "flux-system"), "b.yaml": ksOf("b", "./deploy", "tenant"), "own/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+		"deploy/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: not-of-the-tenant}\n",
+	}
+	if got := told(t, openFlux(t, files, FluxOptions{})); !strings.Contains(got, "1 layers hold 1 objects, 1 are not known") {
+		t.Errorf("without the source: %s", got)
+	}
+	got := told(t, openFlux(t, files, FluxOptions{Sources: map[string]*repository.Repository{"flux-system/tenant": opened}}))
+	for _, want := range []string{"flux-system/b is layer nothing", "flux-system/child is layer child", "ConfigMap x would be of layer a and of layer child"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it does not say %q: %s", want, got)
+		}
+	}
+}
+
+// A folder that is named is where Flux begins, and what is outside is not looked at.
+func TestFluxBelow(t *testing.T) {
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
+	files := map[string]string{
+		"clusters/a/apps.yaml": ksOf("apps", "./x", "flux-system"), "clusters/b/apps.yaml": ksOf("apps", "./y", "flux-system"), "x/cm.yaml": object, "y/cm.yaml": object,
+		"dev/kustomization.yaml": "resources: [../clusters/b/apps.yaml]\n",
+	}
+	if got := told(t, openFlux(t, files, FluxOptions{Below: []string{"clusters/b"}})); !strings.Contains(got, "path ./y") || strings.Contains(got, "./x") {
+		t.Errorf("below a folder: %s", got)
+	}
+	if got := told(t, openFlux(t, files, FluxOptions{Path: "./dev"})); !strings.Contains(got, "path ./y") || strings.Contains(got, "is layer apps\n  path ./x") {
+		t.Errorf("of a path: %s", got)
+	}
+}
