@@ -26,6 +26,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
+	"github.com/strata-project/strata/internal/kinds"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/reserved"
@@ -402,20 +403,9 @@ func (r *reaching) give(object *unstructured.Unstructured) {
 	if gvk := object.GroupVersionKind(); gvk.Group != "" || gvk.Kind != "ConfigMap" && gvk.Kind != "Secret" {
 		return
 	}
-	variables, err := builds.VariablesOf(object.DeepCopy())
-	if err != nil {
-		return // Flux refuses it, too
-	}
-	if texts, _, _ := unstructured.NestedStringMap(object.Object, "stringData"); variables.Secret && len(texts) > 0 {
-		if variables.Values == nil {
-			variables.Values = map[string]string{}
-		}
-		maps.Copy(variables.Values, texts) // as the API server does it
-	}
-	for _, value := range variables.Values {
-		if strings.Contains(value, "ENC[") {
-			return
-		}
+	variables, known := builds.VariablesWritten(object)
+	if !known {
+		return
 	}
 	r.given[objects.ID{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}] = variables
 }
@@ -615,6 +605,9 @@ func (p *Proof) add(c kustomizations.Conversion, object *unstructured.Unstructur
 	}
 	if strings.Contains(id.Namespace+id.Name, "${") {
 		return // what it is called is not known
+	}
+	if kinds.HasNoNamespaces(id.GroupKind()) {
+		id.Namespace = "" // the API server drops it
 	}
 	where := ""
 	if to := c.Layer.Spec.Cluster; to != nil {

@@ -39,6 +39,9 @@ type PlanOptions struct {
 	LayersIn []string
 	// Offline plans a first installation, without any cluster.
 	Offline bool
+	// Definitions are folders with CustomResourceDefinitions of kinds that are there, for a
+	// plan without a cluster.
+	Definitions []string
 	// Kubernetes is the version to plan for; empty for the cluster's own.
 	Kubernetes string
 	// Namespace of sources that name none; empty for what the controller's Deployment says.
@@ -90,6 +93,9 @@ func (g *Plan) gather(ctx context.Context) error {
 		if o.Kubernetes == "" {
 			g.note("--k8s is not given, so that it is not known which Kubernetes version this is for: layers that ask for one wait")
 		}
+		if err := g.define(ctx, o.Definitions); err != nil {
+			return err
+		}
 	} else if err := g.connect(ctx); err != nil {
 		return err
 	}
@@ -121,6 +127,9 @@ func (g *Plan) Preview(ctx context.Context, o PreviewOptions) (*preview.Plan, er
 	world, err := g.World(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if o.NoCharts {
+		g.takeAsThere(&world, nil)
 	}
 	made := forecast.Make(world)
 	rendered := map[stepKey]*preview.Rendered{}
