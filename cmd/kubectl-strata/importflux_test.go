@@ -229,6 +229,19 @@ func TestTakeOverNeedsTheAccount(t *testing.T) {
 	}
 }
 
+// What two Kustomizations apply would have two owners: it is not handed over.
+func TestTakeOverOfAnObjectOfTwo(t *testing.T) {
+	twin := strings.ReplaceAll(strings.SplitAfter(strings.SplitN(fluxCluster, "---", 3)[1], "\n---")[0], "name: middle,", "name: twin,")
+	server := apitest.New(t, apitest.Parse(t, fluxCluster+"---"+twin+fluxController(""))...)
+	code, out, errOut := commandLine(t, server, terminal.Screen{}, "import flux --take-over middle --yes")
+	if code != exitError || !strings.Contains(errOut, "Kustomization flux-system/middle is not handed over: it applies shop_settings__ConfigMap, which Kustomization flux-system/twin applies, too") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	if writes := server.Writes(); len(writes) > 0 {
+		t.Errorf("it has written %q", writes)
+	}
+}
+
 // A repository may say how kustomize-controller is started, in the patch of its lockdown.
 func TestImportFluxFindsTheAccountInARepository(t *testing.T) {
 	const ks = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a, namespace: a}\n" +

@@ -282,7 +282,7 @@ func (g *Plan) takeAsThere(w *forecast.World, brought map[objects.ServedKind]boo
 		return false
 	}
 	slices.Sort(names)
-	g.note("nothing in the folder brings %s: they are taken to be there; --crds says what others are", strings.Join(names, ", "))
+	g.note("nothing in the folder brings %s: they are taken to be there (--crds names folders with definitions)", strings.Join(names, ", "))
 	return true
 }
 

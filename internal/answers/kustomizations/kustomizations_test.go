@@ -457,3 +457,26 @@ func TestOwnSources(t *testing.T) {
 		})
 	}
 }
+
+// An object of two Kustomizations would have two owners, and a Kustomization of two has none.
+func TestShared(t *testing.T) {
+	with := func(name string, ids ...string) Found {
+		f := read(t, name, "force: false")
+		f.Status.Inventory = &kustomizev1.ResourceInventory{}
+		for _, id := range ids {
+			f.Status.Inventory.Entries = append(f.Status.Inventory.Entries, kustomizev1.ResourceRef{ID: id, Version: "v1"})
+		}
+		return f
+	}
+	a, b := with("a", "x_one__ConfigMap", "x_child_kustomize.toolkit.fluxcd.io_Kustomization"), with("b", "x_two__ConfigMap", "x_child_kustomize.toolkit.fluxcd.io_Kustomization")
+	if object, _ := Shared(a, []Found{a, b}); object != "" {
+		t.Errorf("%s is shared", object)
+	}
+	c := with("c", "x_two__ConfigMap")
+	if object, other := Shared(c, []Found{a, b, c}); object != "x_two__ConfigMap" || other != b.key() {
+		t.Errorf("%q is shared with %s", object, other)
+	}
+	if object, _ := Shared(read(t, "d", "force: false"), []Found{a}); object != "" {
+		t.Errorf("%s is shared", object)
+	}
+}
