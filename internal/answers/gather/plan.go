@@ -363,8 +363,34 @@ func (g *Plan) sourceNamed(name string) (sources.Ref, error) {
 	case len(all) == 0:
 		return sources.Ref{}, nil
 	}
+	if ref, found := likely(with, refs); found {
+		g.note("the folder is taken for %s, which flux bootstrap makes or most layers with directories in it have; --source says otherwise", ref)
+		return ref, nil
+	}
 	return sources.Ref{}, fmt.Errorf("layers have several sources: say with --source which of them this stands for: %s", near.Either(texts))
 }
+
+// likely returns the source that a folder is, of several that it may be: the one that flux
+// bootstrap makes, or the GitRepository with the most directories in it. found is false where
+// that leaves two.
+func likely(with []sources.Ref, directories map[sources.Ref]int) (likely sources.Ref, found bool) {
+	most := 0
+	for _, ref := range with {
+		switch {
+		case ref.Name == fluxSystem:
+			return ref, true
+		case ref.Kind != sources.GitRepository || directories[ref] < most:
+		case directories[ref] == most:
+			found = false
+		default:
+			likely, most, found = ref, directories[ref], true
+		}
+	}
+	return likely, found
+}
+
+// fluxSystem is the name of the source that flux bootstrap makes.
+const fluxSystem = "flux-system"
 
 // meant suggests one of the names that there are.
 func meant(found, all []string) string {
