@@ -126,6 +126,18 @@ func TestRules(t *testing.T) {
 			},
 			want: []string{"two/cm.yaml:1: error duplicate-object: ConfigMap a/fast of layer d is listed by layer c, too, in one/kustomization.yaml: remove one"},
 		},
+		"a circle through releases": {
+			files: map[string]string{
+				"layers.yaml": addonsLayer("apps", "./apps", "") + addonsLayer("db", "./db", dependsOn("apps")) + addonsLayer("calm", "./calm", "  wait: false\n") + addonsLayer("late", "./late", dependsOn("calm")),
+				"apps/r.yaml": release("web", "  dependsOn: [{name: db}]\n"),
+				"db/r.yaml":   release("db", ""),
+				"calm/r.yaml": release("calm", "  dependsOn: [{name: late}]\n"),
+				"late/r.yaml": release("late", ""),
+			},
+			want: []string{
+				"layers.yaml:6: error dependency-cycle: spec.prereqs.dependsOn: layers wait for each other through their releases: layer apps -> HelmRelease platform/web -> HelmRelease platform/db -> layer apps: remove one of the dependencies, or say wait: false where it is not needed",
+			},
+		},
 		"what the controller refuses": {
 			files: map[string]string{
 				"layers.yaml":              addonsLayer("empty", "./empty", "") + addonsLayer("token", "./token", "  serviceAccountName: kustomize-controller\n"),
