@@ -99,7 +99,8 @@ func newPlan(t *tool) *cobra.Command {
 	flags.StringVar(&o.Source, "source", "", "the source that the folder or revision stands for, as [KIND/][NAMESPACE/]NAME, where there are several")
 	flags.StringSliceVar(&o.LayersIn, "layers", nil, "files and folders of it that hold the AddonsLayers of this cluster, where others have some, too")
 	flags.BoolVar(&o.Offline, "offline", false, "plan a first installation, without any cluster")
-	flags.StringSliceVar(&o.Definitions, "crds", nil, "with --offline, a folder with CustomResourceDefinitions of kinds that are there; may be given several times")
+	flags.StringSliceVar(&o.Definitions, "crds", nil,
+		"with --offline, a folder with CustomResourceDefinitions of kinds that are there; may be given several times")
 	flags.StringVar(&o.Kubernetes, "k8s", "", "the Kubernetes version to plan for; the cluster's own where there is one")
 	flags.BoolVar(&o.noCharts, "no-charts", false, "do not render charts: quicker, and without what changes of each release")
 	flags.StringVar(&o.Namespace, "runtime-namespace", "", "the namespace of sources that name none; read from the controller's Deployment where it may be")

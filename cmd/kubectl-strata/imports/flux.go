@@ -32,8 +32,8 @@ no file of the repository.
 
 A layer takes what a Kustomization says, in the same words, so that no file in its
 directory has to change. A Kustomization that others are applied by becomes a layer that
-they depend on; one that applies nothing but other Kustomizations needs no layer. What
-cannot be converted is named, field by field.
+they depend on, unless it waits for them; one that applies nothing but others needs no
+layer. What cannot be converted is named, field by field.
 
 A Kustomization without an account becomes a layer with the account that
 kustomize-controller's --default-service-account names, as which it is applied now. Where
@@ -167,7 +167,8 @@ func newFlux(c *console.Console) *cobra.Command {
 	flags.StringVar(&i.path, "path", "", "with --from-dir, the folder of it that Flux applies, as flux bootstrap --path has it, where no file says it")
 	flags.StringVar(&i.cluster, "cluster", "", "with --from-dir, the cluster, where the repository has several")
 	flags.BoolVar(&i.all, "all", false, "with --from-dir, write each cluster of the repository into a folder of its own")
-	flags.StringToStringVar(&i.others, "source", nil, "with --from-dir, the folder that another source has its files in, as [NAMESPACE/]NAME=FOLDER; may be given several times")
+	flags.StringToStringVar(&i.others, "source", nil,
+		"with --from-dir, the folder that another source has its files in, as [NAMESPACE/]NAME=FOLDER; may be given several times")
 	flags.StringVar(&i.sopsSecret, "sops-secret", "", "the Secret with keys for decryption that names none, in the namespace of each Kustomization")
 	flags.StringVar(&i.account, kustomizations.AccountFlag, "",
 		"the flag of kustomize-controller of that name, where it cannot be seen: the account of Kustomizations that name none; empty where it has no such flag")
@@ -192,10 +193,7 @@ func (i *fluxImport) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := i.write(ctx, names, found, nil); err != nil {
-		return err
-	}
-	return nil
+	return i.write(ctx, names, found, nil)
 }
 
 // write makes layers of what was found, writes them, and tells of it. prove looks at them

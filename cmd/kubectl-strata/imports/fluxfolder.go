@@ -29,13 +29,16 @@ func (i *fluxImport) runFolder(ctx context.Context, names []string) error {
 	}
 	defer func() { _ = opened.Close() }() // nothing was written that could be lost
 	options := gather.FluxOptions{Below: i.below, Path: i.path, Sources: map[string]*repository.Repository{}}
+	defer func() {
+		for _, other := range options.Sources {
+			_ = other.Close() // as above
+		}
+	}()
 	for name, folder := range i.others {
-		other, err := repository.OpenFolder(folder)
-		if err != nil {
+		if options.Sources[name], err = repository.OpenFolder(folder); err != nil {
+			delete(options.Sources, name)
 			return fmt.Errorf("--source %s: %w", name, err)
 		}
-		defer func() { _ = other.Close() }() // as above
-		options.Sources[name] = other
 	}
 	found, err := gather.OpenFlux(ctx, opened, options)
 	if err != nil {
@@ -149,7 +152,8 @@ func (i *fluxImport) tellProof() {
 			counted(proof.Objects, "object"), counted(proof.Layers, "layer"))
 	}
 	if proof.Elsewhere > 0 {
-		i.Tell("%s of other sources, or cannot be built: what they hold is not known here. --source NAME=FOLDER gives the files of a source.", areLayers(proof.Elsewhere))
+		i.Tell("%s of other sources, or cannot be built: what they hold is not known here. --source NAME=FOLDER gives the files of a source.",
+			areLayers(proof.Elsewhere))
 	}
 }
 

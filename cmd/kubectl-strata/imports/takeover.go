@@ -110,8 +110,8 @@ func checkShared(chosen []kustomizations.Conversion, all []kustomizations.Found)
 			continue
 		}
 		if object, with := kustomizations.Shared(all[at], all); object != "" {
-			return fmt.Errorf("Kustomization %s is not handed over: it applies %s, which Kustomization %s applies, too, and two would own it: take it out of one of them", //nolint:staticcheck // it is a name
-				c.Of, object, with)
+			return fmt.Errorf("Kustomization %s is not handed over: it applies %s, which Kustomization %s applies, too, "+ //nolint:staticcheck // it is a name
+				"and two would own it: take it out of one of them", c.Of, object, with)
 		}
 	}
 	return nil

@@ -105,7 +105,8 @@ func OpenFlux(ctx context.Context, r *repository.Repository, options FluxOptions
 		return nil, err
 	}
 	f := &FluxRepository{
-		artifact: &filesOfSource{FS: artifact}, others: map[string]*filesOfSource{}, session: repos.NewSession(), built: map[string]*builtDirectory{}, Problems: problems,
+		artifact: &filesOfSource{FS: artifact}, others: map[string]*filesOfSource{}, session: repos.NewSession(),
+		built: map[string]*builtDirectory{}, Problems: problems,
 	}
 	for _, m := range found {
 		f.written, f.texts = append(f.written, kustomizations.Written{File: m.File, Object: m.Object}), append(f.texts, m.Text)
@@ -436,7 +437,9 @@ const originAnnotation = "config.kubernetes.io/origin"
 
 // build builds the directory of a layer as Flux does it, with the variables that are known.
 // The error is for what nobody can mend in the repository.
-func (f *FluxRepository) build(ctx context.Context, files *filesOfSource, layer *v1alpha1.AddonsLayer, namespace string, known map[objects.ID]builds.Variables) (*builtDirectory, error) {
+func (f *FluxRepository) build(ctx context.Context, files *filesOfSource, layer *v1alpha1.AddonsLayer, namespace string,
+	known map[objects.ID]builds.Variables,
+) (*builtDirectory, error) {
 	var given []builds.Variables
 	isKnown := true
 	if after := layer.Spec.PostBuild; after != nil {
@@ -577,14 +580,16 @@ func (f *FluxRepository) Prove(ctx context.Context, cluster *FluxCluster, all []
 		}
 		if built == nil || built.err != nil {
 			proof.Elsewhere++
-			if built != nil && !slices.ContainsFunc(cluster.Has.Problems, func(said string) bool { return strings.HasPrefix(said, "Kustomization "+c.Of.String()+": ") }) {
+			isSaid := func(said string) bool { return strings.HasPrefix(said, "Kustomization "+c.Of.String()+": ") }
+			if built != nil && !slices.ContainsFunc(cluster.Has.Problems, isSaid) {
 				proof.Problems = append(proof.Problems, fmt.Sprintf("Kustomization %s: its directory cannot be built: %v", c.Of, built.err))
 			}
 			continue
 		}
 		proof.Layers++
 		if len(built.objects) == 0 && !c.Missing {
-			proof.Problems = append(proof.Problems, fmt.Sprintf("layer %s: %s makes no object, and a layer does not empty itself: leave the Kustomization with Flux until it has one", c.Layer.Name, source.Path))
+			proof.Problems = append(proof.Problems, fmt.Sprintf("layer %s: %s makes no object, and a layer does not empty itself: "+
+				"leave the Kustomization with Flux until it has one", c.Layer.Name, source.Path))
 		}
 		for _, object := range built.objects {
 			proof.Objects++
@@ -600,8 +605,10 @@ func (p *Proof) add(c kustomizations.Conversion, object *unstructured.Unstructur
 	if kustomizations.IsKustomization(object) && own[types.NamespacedName{Namespace: cmp.Or(id.Namespace, kustomizations.DefaultNamespace), Name: id.Name}] {
 		p.Problems = append(p.Problems, fmt.Sprintf("layer %s holds %s, which has a layer of its own: two would own its objects", c.Layer.Name, id))
 	}
-	if why := cmp.Or(reserved.Name(id, defaultSettings.Namespace), reserved.Written(id.GroupKind(), object)); why != "" && id.Group != v1alpha1.GroupVersion.Group {
-		p.Problems = append(p.Problems, fmt.Sprintf("layer %s: %s is %s, and no layer writes it: take it out of the directory, or leave its Kustomization with Flux", c.Layer.Name, id, why))
+	why := cmp.Or(reserved.Name(id, defaultSettings.Namespace), reserved.Written(id.GroupKind(), object))
+	if why != "" && id.Group != v1alpha1.GroupVersion.Group {
+		p.Problems = append(p.Problems, fmt.Sprintf("layer %s: %s is %s, and no layer writes it: "+
+			"take it out of the directory, or leave its Kustomization with Flux", c.Layer.Name, id, why))
 	}
 	if strings.Contains(id.Namespace+id.Name, "${") {
 		return // what it is called is not known

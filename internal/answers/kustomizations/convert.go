@@ -238,7 +238,8 @@ func (c *Conversion) rollout(k *kustomizev1.Kustomization, spec *v1alpha1.Addons
 func (c *Conversion) identity(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec, with Options) {
 	spec.ServiceAccountName = c.account(k.Spec.ServiceAccountName, with.Account)
 	if slices.Contains(with.Reserved, spec.ServiceAccountName) && spec.ServiceAccountName != "" {
-		c.problem("spec.serviceAccountName: %s is an account of Flux itself, which no layer may act as: name one that has the rights of this layer", spec.ServiceAccountName)
+		c.problem("spec.serviceAccountName: %s is an account of Flux itself, which no layer may act as: "+
+			"name one that has the rights of this layer", spec.ServiceAccountName)
 	}
 	to := k.Spec.KubeConfig
 	if to == nil {
