@@ -117,7 +117,8 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 			map[string]string{"x/a.yaml": ks("a", "path: ./y"), "y/b.yaml": ks("b", "path: ./x")}, "", exitFine, "0 layers of 2 Kustomizations",
 		},
 		"several clusters": {
-			map[string]string{"clusters/one/a.yaml": ks("a", "path: ./x"), "clusters/two/a.yaml": ks("a", "path: ./y")}, "", exitBlocked,
+			map[string]string{"clusters/one/a.yaml": ks("a", "path: ./x"), "clusters/two/a.yaml": ks("a", "path: ./y")},
+			"", exitBlocked,
 			"The repository has 2 clusters, and nothing was written. Choose one by --cluster NAME",
 		},
 		"no such cluster":        {map[string]string{"a.yaml": ks("a", "path: ./x")}, "--cluster shop", exitError, "the repository has no cluster shop"},
@@ -129,7 +130,8 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 			}, "", exitFine, "a/old in c/old.yaml",
 		},
 		"two owners": {
-			map[string]string{"a.yaml": ks("a", "path: ./x"), "b.yaml": ks("b", "path: ./x"), "x/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}, "", exitBlocked,
+			map[string]string{"a.yaml": ks("a", "path: ./x"), "b.yaml": ks("b", "path: ./x"), "x/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"},
+			"", exitBlocked,
 			"ConfigMap a would be of layer a and of layer b: take it out of one of them",
 		},
 		"a broken file": {
@@ -139,7 +141,8 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 		"no folder that Flux applies": {map[string]string{"a.yaml": ks("a", "path: ./x")}, "--path gone", exitError, "the repository has no gone"},
 		"a source that is no folder":  {map[string]string{"a.yaml": ks("a", "path: ./x")}, "--source other=/gone", exitError, "--source other: there is no folder"},
 		"many of a kind": {
-			map[string]string{"a.yaml": ks("a", "path: ./x, decryption: {provider: sops}") + "---\n" + ks("b", "path: ./x, decryption: {provider: sops}")}, "", exitBlocked,
+			map[string]string{"a.yaml": ks("a", "path: ./x, decryption: {provider: sops}") + "---\n" + ks("b", "path: ./x, decryption: {provider: sops}")},
+			"", exitBlocked,
 			"2 Kustomizations (a/a, a/b): spec.decryption: without secretRef",
 		},
 		"itself": {map[string]string{"x/a.yaml": ks("a", "path: ./x"), "x/b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}, "", exitFine, "1 layer of 1 Kustomization."},

@@ -300,31 +300,37 @@ func TestConvertWaits(t *testing.T) {
 		want   map[string]string
 	}{
 		"a parent that waits": {
-			"it may wait for what its child brings", []Found{applying("top", "wait: true", 1, "leaf"), child("leaf", "force: false", "top")},
+			"it may wait for what its child brings",
+			[]Found{applying("top", "wait: true", 1, "leaf"), child("leaf", "force: false", "top")},
 			map[string]string{"apps/top": strings.TrimSpace(out), "apps/leaf": ""},
 		},
 		"a parent that does not": {
-			"what it applies comes first, as with Flux", []Found{applying("top", "wait: false", 1, "leaf"), child("leaf", "force: false", "top")},
+			"what it applies comes first, as with Flux",
+			[]Found{applying("top", "wait: false", 1, "leaf"), child("leaf", "force: false", "top")},
 			map[string]string{"apps/top": strings.TrimSpace(out), "apps/leaf": "top"},
 		},
 		"a parent that depends on its child": {
-			"the child cannot wait for it", []Found{applying("top", "dependsOn: [{name: leaf}]", 1, "leaf"), child("leaf", "force: false", "top")},
+			"the child cannot wait for it",
+			[]Found{applying("top", "dependsOn: [{name: leaf}]", 1, "leaf"), child("leaf", "force: false", "top")},
 			map[string]string{"apps/top": "leaf" + out[:len(out)-1], "apps/leaf": ""},
 		},
 		"a parent that waits, before another": {
-			"Flux has it ready when what it applies is", []Found{
+			"Flux has it ready when what it applies is",
+			[]Found{
 				applying("top", "wait: true", 1, "leaf"), child("leaf", "force: false", "top"), applying("next", "dependsOn: [{name: top}]", 1),
 			},
 			map[string]string{"apps/top": strings.TrimSpace(out), "apps/leaf": "", "apps/next": "top,leaf"},
 		},
 		"one without a layer that waits, before another": {
-			"its children stand for it", []Found{
+			"its children stand for it",
+			[]Found{
 				applying("top", "wait: true", 0, "leaf"), child("leaf", "force: false", "top"), applying("next", "dependsOn: [{name: top}]", 1),
 			},
 			map[string]string{"apps/top": "-", "apps/leaf": "", "apps/next": "leaf"},
 		},
 		"one without a layer that does not, before another": {
-			"it is ready as soon as it is applied", []Found{
+			"it is ready as soon as it is applied",
+			[]Found{
 				applying("top", "wait: false", 0, "leaf"), child("leaf", "force: false", "top"), applying("next", "dependsOn: [{name: top}]", 1),
 			},
 			map[string]string{"apps/top": "-", "apps/leaf": "", "apps/next": ""},
@@ -333,11 +339,13 @@ func TestConvertWaits(t *testing.T) {
 			"it would be made again after the hand-over", []Found{applying("web", "force: false", 1, "web")}, map[string]string{"apps/web": strings.TrimSpace(out)},
 		},
 		"one that has no layer": {
-			"it cannot be read, and so stays where it is", []Found{applying("top", "force: false", 1, "leaf", "odd"), child("leaf", "force: false", "top")},
+			"it cannot be read, and so stays where it is",
+			[]Found{applying("top", "force: false", 1, "leaf", "odd"), child("leaf", "force: false", "top")},
 			map[string]string{"apps/top": strings.TrimSpace(out) + " leaf", "apps/leaf": "top"},
 		},
 		"two that apply one": {
-			"both leave it out", []Found{
+			"both leave it out",
+			[]Found{
 				applying("a", "force: false", 1, "leaf"), applying("b", "force: false", 1, "leaf"), child("leaf", "force: false", "b"),
 			},
 			map[string]string{"apps/a": strings.TrimSpace(out), "apps/b": strings.TrimSpace(out), "apps/leaf": "b"},

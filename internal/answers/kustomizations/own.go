@@ -87,9 +87,10 @@ func mostNamed(written []Written) []Source {
 		if source.Name == bootstrap {
 			return []Source{source}
 		}
-		if count[source]++; count[source] == 1 {
+		if count[source] == 0 {
 			all = append(all, source)
 		}
+		count[source]++
 	}
 	if len(all) == 1 {
 		return all

@@ -36,15 +36,18 @@ func TestBegun(t *testing.T) {
 		want    []string
 	}{
 		"bootstrap": {
-			"flux bootstrap writes this file", []Written{kustomization(t, "clusters/home/flux-system/gotk-sync.yaml", "flux-system", "./clusters/home")},
+			"flux bootstrap writes this file",
+			[]Written{kustomization(t, "clusters/home/flux-system/gotk-sync.yaml", "flux-system", "./clusters/home")},
 			[]string{"flux-system/flux-system clusters/home"},
 		},
 		"another file": {
-			"the name and the source say it", []Written{kustomization(t, "flux.yaml", "flux-system", "./clusters/dev"), kustomization(t, "a.yaml", "apps", "./apps")},
+			"the name and the source say it",
+			[]Written{kustomization(t, "flux.yaml", "flux-system", "./clusters/dev"), kustomization(t, "a.yaml", "apps", "./apps")},
 			[]string{"flux-system/flux-system clusters/dev"},
 		},
 		"an instance": {
-			"the sync is a root, named as its namespace", []Written{document(t, "flux/instance.yaml",
+			"the sync is a root, named as its namespace",
+			[]Written{document(t, "flux/instance.yaml",
 				"apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {name: flux, namespace: fluxes}\nspec: {sync: {kind: OCIRepository, url: 'oci://x', path: ./apps}}\n")},
 			[]string{"fluxes/fluxes apps"},
 		},
@@ -52,7 +55,8 @@ func TestBegun(t *testing.T) {
 			"nothing is applied", []Written{document(t, "a.yaml", "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {name: flux}\nspec: {}\n")}, nil,
 		},
 		"values of a chart": {
-			"its chart makes the instance", []Written{document(t, "a.yaml",
+			"its chart makes the instance",
+			[]Written{document(t, "a.yaml",
 				"apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: flux, namespace: flux-system}\nspec: {values: {instance: {sync: {kind: GitRepository, url: 'https://x', path: kubernetes/flux}}}}\n")},
 			[]string{"flux-system/flux-system kubernetes/flux"},
 		},
