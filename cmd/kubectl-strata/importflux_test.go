@@ -104,7 +104,9 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 		"two outputs":           {map[string]string{}, "--into - -o json", exitError, "choose one"},
 		"no such name":          {map[string]string{"a.yaml": ks("shop", "path: ./x")}, "shpo", exitError, "did you mean shop"},
 		"an older version": {
-			map[string]string{"a.yaml": strings.Replace(ks("a", "path: ./x"), "io/v1", "io/v1beta2", 1)}, "", exitBlocked, "let Flux migrate it first",
+			map[string]string{
+				"a.yaml": strings.Replace(ks("a", "path: ./x"), "io/v1", "io/v1beta2", 1), "x/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+			}, "", exitFine, "apiVersion: v1beta2 is read as Flux migrates it to v1",
 		},
 		"a mistyped field":       {map[string]string{"a.yaml": ks("a", "pahth: ./x")}, "", exitBlocked, `unknown field "spec.pahth"`},
 		"a path that leaves":     {map[string]string{"a.yaml": ks("a", "path: ../../etc")}, "", exitBlocked, "leads out of the source"},
@@ -112,9 +114,38 @@ func TestImportFluxOfHostileInput(t *testing.T) {
 		"a directory broken":     {map[string]string{"a.yaml": ks("a", "path: ./x"), "x/b.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: [\n"}, "--below a.yaml", exitBlocked, "its directory cannot be built"},
 		"a name with a sequence": {map[string]string{"a.yaml": ks(`"a\e[31m"`, "path: ./x")}, "", exitBlocked, "is no name of a layer"},
 		"circles": {
-			map[string]string{"x/a.yaml": ks("a", "path: ./y"), "y/b.yaml": ks("b", "path: ./x")}, "", exitFine, "1 layer of 2 Kustomizations",
+			map[string]string{"x/a.yaml": ks("a", "path: ./y"), "y/b.yaml": ks("b", "path: ./x")}, "", exitFine, "0 layers of 2 Kustomizations",
 		},
-		"itself": {map[string]string{"x/a.yaml": ks("a", "path: ./x")}, "", exitFine, "1 layer of 1 Kustomization."},
+		"several clusters": {
+			map[string]string{"clusters/one/a.yaml": ks("a", "path: ./x"), "clusters/two/a.yaml": ks("a", "path: ./y")},
+			"", exitBlocked,
+			"The repository has 2 clusters, and nothing was written. Choose one by --cluster NAME",
+		},
+		"no such cluster":        {map[string]string{"a.yaml": ks("a", "path: ./x")}, "--cluster shop", exitError, "the repository has no cluster shop"},
+		"a cluster of a cluster": {nil, "--cluster shop", exitError, "give that with --from-dir"},
+		"nothing applies it": {
+			map[string]string{
+				"gotk-sync.yaml": ks("root", "path: ./c"), "c/kustomization.yaml": "resources: [a.yaml]\n", "c/a.yaml": ks("a", "path: ./x"), "c/old.yaml": ks("old", "path: ./x"),
+				"x/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+			}, "", exitFine, "a/old in c/old.yaml",
+		},
+		"two owners": {
+			map[string]string{"a.yaml": ks("a", "path: ./x"), "b.yaml": ks("b", "path: ./x"), "x/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"},
+			"", exitBlocked,
+			"ConfigMap a would be of layer a and of layer b: take it out of one of them",
+		},
+		"a broken file": {
+			map[string]string{"a.yaml": ks("a", "path: ./x"), "b.yaml": ks("b", "path: ./x") + "bad: [\n"}, "", exitBlocked, "b.yaml:5: cannot be read as YAML",
+		},
+		"a folder that Flux applies":  {map[string]string{"c/kustomization.yaml": "resources: [../a.yaml]\n", "a.yaml": ks("a", "path: ./c")}, "--path ./c", exitFine, "applies Flux itself"},
+		"no folder that Flux applies": {map[string]string{"a.yaml": ks("a", "path: ./x")}, "--path gone", exitError, "the repository has no gone"},
+		"a source that is no folder":  {map[string]string{"a.yaml": ks("a", "path: ./x")}, "--source other=/gone", exitError, "--source other: there is no folder"},
+		"many of a kind": {
+			map[string]string{"a.yaml": ks("a", "path: ./x, decryption: {provider: sops}") + "---\n" + ks("b", "path: ./x, decryption: {provider: sops}")},
+			"", exitBlocked,
+			"2 Kustomizations (a/a, a/b): spec.decryption: without secretRef",
+		},
+		"itself": {map[string]string{"x/a.yaml": ks("a", "path: ./x"), "x/b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"}, "", exitFine, "1 layer of 1 Kustomization."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := "import flux --dry-run " + test.args
@@ -153,7 +184,7 @@ func TestImportFluxUnderADefaultAccount(t *testing.T) {
 		"unseen": {
 			"no Deployment says it", "", "", exitBlocked,
 			[]string{
-				"Kustomization flux-system/top: spec.serviceAccountName: is empty, and kustomize-controller's --default-service-account is not known, because no Deployment of it is seen",
+				"2 Kustomizations (flux-system/edge, flux-system/top): spec.serviceAccountName: is empty, and kustomize-controller's --default-service-account is not known, because no Deployment of it is seen",
 				"write the account into the Kustomization, or give its name by --default-service-account",
 			},
 			"",
@@ -201,13 +232,26 @@ func TestTakeOverNeedsTheAccount(t *testing.T) {
 	}
 }
 
+// What two Kustomizations apply would have two owners: it is not handed over.
+func TestTakeOverOfAnObjectOfTwo(t *testing.T) {
+	twin := strings.ReplaceAll(strings.SplitAfter(strings.SplitN(fluxCluster, "---", 3)[1], "\n---")[0], "name: middle,", "name: twin,")
+	server := apitest.New(t, apitest.Parse(t, fluxCluster+"---"+twin+fluxController(""))...)
+	code, out, errOut := commandLine(t, server, terminal.Screen{}, "import flux --take-over middle --yes")
+	if code != exitError || !strings.Contains(errOut, "Kustomization flux-system/middle is not handed over: it applies shop_settings__ConfigMap, which Kustomization flux-system/twin applies, too") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	if writes := server.Writes(); len(writes) > 0 {
+		t.Errorf("it has written %q", writes)
+	}
+}
+
 // A repository may say how kustomize-controller is started, in the patch of its lockdown.
 func TestImportFluxFindsTheAccountInARepository(t *testing.T) {
 	const ks = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a, namespace: a}\n" +
 		"spec: {interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: g}, path: ./x}\n"
 	const patch = "resources: [gotk-components.yaml]\npatches:\n- patch: |\n    - op: add\n      path: /spec/template/spec/containers/0/args/-\n" +
 		"      value: --default-service-account=tenant\n  target: {kind: Deployment, name: (kustomize-controller|helm-controller)}\n"
-	dir := checkedOut(t, map[string]string{"a.yaml": ks, "flux/kustomization.yaml": patch})
+	dir := checkedOut(t, map[string]string{"a.yaml": ks, "flux/kustomization.yaml": patch, "x/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"})
 	code, out, errOut := commandLine(t, nil, terminal.Screen{}, "import flux --into - --from-dir "+dir)
 	if code != exitFine || !strings.Contains(out, "serviceAccountName: tenant") {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
@@ -216,5 +260,35 @@ func TestImportFluxFindsTheAccountInARepository(t *testing.T) {
 	_, out, _ = commandLine(t, nil, terminal.Screen{}, "import flux --dry-run --from-dir "+dir)
 	if !strings.Contains(out, "Where kustomize-controller has --default-service-account, name its value by --default-service-account") {
 		t.Errorf("it does not ask for the account: %s", out)
+	}
+}
+
+// Each cluster of a repository has a folder of its own, and one that is chosen has the one that
+// is named.
+func TestImportFluxOfSeveralClusters(t *testing.T) {
+	ks := func(path string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n" +
+			"spec: {interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, path: " + path + "}\n"
+	}
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	dir := checkedOut(t, map[string]string{
+		"clusters/one/apps.yaml": ks("./apps/one"), "clusters/two/apps.yaml": ks("./apps/two"), "apps/one/a.yaml": object, "apps/two/a.yaml": object,
+	})
+	t.Chdir(t.TempDir())
+	code, out, errOut := commandLine(t, nil, terminal.Screen{}, "import flux --all --from-dir "+dir)
+	if code != exitFine || !strings.Contains(out, "written to layers/one.") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	files := written(t, "layers")
+	if !strings.Contains(files["one/clusters/one/apps.yaml"], "path: ./apps/one") || !strings.Contains(files["two/clusters/two/apps.yaml"], "path: ./apps/two") {
+		t.Errorf("there are %v", files)
+	}
+	code, out, errOut = commandLine(t, nil, terminal.Screen{}, "import flux --cluster two --into - --from-dir "+dir)
+	if code != exitFine || !strings.Contains(out, "path: ./apps/two") || strings.Contains(out, "./apps/one") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	code, out, _ = commandLine(t, nil, terminal.Screen{}, "import flux -o json --from-dir "+dir)
+	if code != exitBlocked || !strings.Contains(out, `"kustomizations": 1`) || !strings.Contains(out, `"name": "one"`) {
+		t.Errorf("exit code %d: %s", code, out)
 	}
 }

@@ -43,7 +43,10 @@ are sent wherever the change says.
 
 With --offline there is no cluster: the plan is that of a first installation on an
 empty cluster with the Kubernetes version of --k8s. No connection is opened, so that
-only charts in the folder are rendered, unless --fetch-charts is given.
+only charts in the folder are rendered, unless --fetch-charts is given. Kubernetes'
+own kinds, those of Flux and Strata, those that layers and charts bring, and those of
+--crds are there; others are taken to be, and a note names them. Variables come from
+ConfigMaps and Secrets of the folder; others stay as they are written.
 
 Of a folder or a commit counts what source-controller would make a GitRepository's
 artifact of: no links, and nothing that .sourceignore files or its spec.ignore name.
@@ -96,6 +99,8 @@ func newPlan(t *tool) *cobra.Command {
 	flags.StringVar(&o.Source, "source", "", "the source that the folder or revision stands for, as [KIND/][NAMESPACE/]NAME, where there are several")
 	flags.StringSliceVar(&o.LayersIn, "layers", nil, "files and folders of it that hold the AddonsLayers of this cluster, where others have some, too")
 	flags.BoolVar(&o.Offline, "offline", false, "plan a first installation, without any cluster")
+	flags.StringSliceVar(&o.Definitions, "crds", nil,
+		"with --offline, a folder with CustomResourceDefinitions of kinds that are there; may be given several times")
 	flags.StringVar(&o.Kubernetes, "k8s", "", "the Kubernetes version to plan for; the cluster's own where there is one")
 	flags.BoolVar(&o.noCharts, "no-charts", false, "do not render charts: quicker, and without what changes of each release")
 	flags.StringVar(&o.Namespace, "runtime-namespace", "", "the namespace of sources that name none; read from the controller's Deployment where it may be")
@@ -114,6 +119,8 @@ func (o *planOptions) check() error {
 		return errors.New("give --from-dir or --from-git, not both")
 	case o.Offline && o.FromDir == "" && o.FromGit == "":
 		return errors.New("--offline needs --from-dir or --from-git: without a cluster there is nothing else to plan")
+	case len(o.Definitions) > 0 && !o.Offline:
+		return errors.New("--crds is for --offline: a cluster says itself which kinds it has")
 	case o.charts.Fetch && !o.Offline:
 		return errors.New("--fetch-charts is for --offline: with a cluster, charts are fetched anyway")
 	case o.Offline && o.charts.TrustSources:

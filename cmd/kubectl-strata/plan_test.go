@@ -199,14 +199,66 @@ func TestPlanOfKindsThatNobodyKnows(t *testing.T) {
 		}
 	}
 
-	// Where no chart is left that may bring it, the layer waits, and no plan without a
-	// cluster says until when.
+	// Where no chart is left that may bring it, it is taken to be there, and a note says so.
 	folder = checkedOut(t, map[string]string{
 		"layers.yaml": layer("base", ""), "base/issue.yaml": "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: all}\n",
+		"crds/crd.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: clusterissuers.cert-manager.io}\n" +
+			"spec: {group: cert-manager.io, scope: Cluster, names: {kind: ClusterIssuer, plural: clusterissuers}, versions: []}\n",
 	})
-	code, out, _ = commandLine(t, nil, terminal.Screen{}, "plan --offline --k8s 1.34 --from-dir "+folder)
-	if code != exitBlocked || !strings.Contains(out, "which the cluster does not serve") || strings.Contains(out, "until") {
+	const taken = "nothing in the folder brings ClusterIssuer.cert-manager.io: they are taken to be there"
+	for _, args := range []string{"", " --no-charts"} {
+		code, out, _ = commandLine(t, nil, terminal.Screen{}, "plan --offline --k8s 1.34 --from-dir "+folder+args)
+		if code != exitBlocked || !strings.Contains(out, taken) || !strings.Contains(out, "create   ClusterIssuer all") {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+	}
+	code, out, _ = commandLine(t, nil, terminal.Screen{}, "plan --offline --k8s 1.34 --from-dir "+folder+" --crds "+folder+"/crds")
+	if code != exitBlocked || strings.Contains(out, taken) || !strings.Contains(out, "create   ClusterIssuer all") {
 		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// A plan without a cluster knows the kinds of Kubernetes, of Flux and of Strata, and the
+// variables that files give.
+func TestPlanOfflineOfWhatIsKnown(t *testing.T) {
+	layer := func(name, more string) string {
+		return "---\napiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: " + name + "}\n" +
+			"spec: {version: 1.0.0, source: {name: flux-system, namespace: flux-system, path: ./" + name + "}" + more + "}\n"
+	}
+	object := func(version, kind, name, more string) string {
+		return "---\napiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: " + name + "}\n" + more
+	}
+	folder := checkedOut(t, map[string]string{
+		"layers.yaml": layer("kinds", ", targetNamespace: shop") +
+			layer("one", ", postBuild: {substituteFrom: [{kind: ConfigMap, name: settings}]}") +
+			layer("two", ", postBuild: {substituteFrom: [{kind: ConfigMap, name: settings}], substitute: {SIZE: small}}") +
+			layer("three", ", postBuild: {substituteFrom: [{kind: ConfigMap, name: unknown}], substitute: {SIZE: small}}"),
+		"settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: flux-system}\ndata: {CLASS: fast}\n",
+		"kinds/all.yaml": object("autoscaling/v2", "HorizontalPodAutoscaler", "hpa", "spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}, maxReplicas: 3}\n") +
+			object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "policy", "") + object("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "flow", "") +
+			object("networking.k8s.io/v1", "ServiceCIDR", "cidr", "") + object("storage.k8s.io/v1", "VolumeAttributesClass", "class", "driverName: x\n") +
+			object("notification.toolkit.fluxcd.io/v1beta3", "Alert", "alert", "") + object("image.toolkit.fluxcd.io/v1", "ImagePolicy", "policy", "") +
+			object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "ks", ""),
+		"one/cm.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${CLASS}', namespace: one}\n",
+		"two/cm.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${CLASS}-${SIZE}', namespace: two}\n",
+		"three/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'a-${CLASS}-${SIZE}', namespace: three}\n",
+	})
+	code, out, errOut := commandLine(t, nil, terminal.Screen{}, "plan --offline --k8s 1.34 --from-dir "+folder)
+	if code != exitBlocked || errOut != "" {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	for _, want := range []string{
+		"HorizontalPodAutoscaler shop/hpa", "ValidatingAdmissionPolicy policy", "FlowSchema flow", "ServiceCIDR cidr", "VolumeAttributesClass class", "Alert shop/alert", "ImagePolicy shop/policy",
+		"Kustomization shop/ks", "ConfigMap one/fast", "ConfigMap two/fast-small", "ConfigMap three/a-${CLASS}-small",
+		"layer one: the variables of ConfigMap flux-system/settings are those of the folder",
+		"layer three: the variables of ConfigMap flux-system/unknown are not known without a cluster, and stay as they are written",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "does not serve") || strings.Contains(out, "fail") {
+		t.Errorf("something is not planned:\n%s", out)
 	}
 }
 
@@ -358,6 +410,7 @@ func TestPlanRefusesWhatItCannotDo(t *testing.T) {
 		"plan --from-dir FOLDER/layers.yaml":               "is no folder",
 		"plan --from-git /tmp":                             "is in no git repository; --from-dir reads it as it is",
 		"plan --from-dir FOLDER --from-git main":           "give --from-dir or --from-git, not both",
+		"plan --crds .":                                    "--crds is for --offline",
 		"plan --offline":                                   "--offline needs --from-dir or --from-git",
 		"plan --source x":                                  "--source is for --from-dir and --from-git",
 		"plan --from-dir FOLDER --source adons":            "no layer has the source adons; did you mean addons?",

@@ -73,6 +73,9 @@ type Substitution struct {
 	Always bool `json:"always,omitempty"`
 	// Strict refuses a variable that nobody gives and that has no default.
 	Strict bool `json:"strict,omitempty"`
+	// Keep leaves a variable that nobody gives as it is written, with its default: somebody
+	// may give it who is not known here.
+	Keep bool `json:"keep,omitempty"`
 }
 
 // Variables are what one ConfigMap or Secret gives.
@@ -96,6 +99,46 @@ func VariablesOf(from *unstructured.Unstructured) (Variables, error) {
 		}
 	}
 	return v, nil
+}
+
+// VariablesWritten returns what a ConfigMap or Secret gives as a file has it, with its
+// stringData. known is false for what gives nothing that can be used: it is encrypted, or
+// broken.
+func VariablesWritten(from *unstructured.Unstructured) (v Variables, known bool) {
+	v, err := VariablesOf(from.DeepCopy())
+	if err != nil {
+		return Variables{}, false
+	}
+	if texts, _, _ := unstructured.NestedStringMap(from.Object, "stringData"); v.Secret && len(texts) > 0 {
+		if v.Values == nil {
+			v.Values = map[string]string{}
+		}
+		maps.Copy(v.Values, texts) // as the API server does it
+	}
+	for _, value := range v.Values {
+		if strings.Contains(value, "ENC[") {
+			return Variables{}, false
+		}
+	}
+	return v, true
+}
+
+// KnownVariables returns what the ConfigMap or Secret of a name gives, as the objects of a
+// repository say it. An object without a namespace may be it. known is false where there is
+// none, and where several differ, as those of two clusters do.
+func KnownVariables(among []*unstructured.Unstructured, kind, namespace, name string) (v Variables, known bool) {
+	for _, object := range among {
+		if gvk := object.GroupVersionKind(); gvk.Group != "" || gvk.Kind != kind || object.GetName() != name ||
+			object.GetNamespace() != namespace && object.GetNamespace() != "" {
+			continue
+		}
+		found, usable := VariablesWritten(object)
+		if !usable || known && !maps.Equal(found.Values, v.Values) {
+			return Variables{}, false
+		}
+		v, known = found, true
+	}
+	return v, known
 }
 
 // DataOf returns the data of a ConfigMap or Secret, decoded.
@@ -150,6 +193,18 @@ func Of(spec *v1alpha1.AddonsLayerSpec, given ...Variables) (Build, error) {
 		}
 	}
 	return b, nil
+}
+
+// WithVariablesUnknown returns the build for whoever does not know all that is given: what
+// is known is put in, and all else stays as it is written.
+func (b Build) WithVariablesUnknown() Build {
+	if b.Substitution != nil {
+		known := *b.Substitution
+		known.Keep, known.Strict = true, false
+		b.Substitution = &known
+	}
+	b.VariablesUnknown = true
+	return b
 }
 
 // With returns the build with the keys that open encrypted files.

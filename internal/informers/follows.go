@@ -281,39 +281,13 @@ func (f *Follows) start(who Follower, id followKey, of schema.GroupVersionResour
 	if resource == nil {
 		return nil, fmt.Errorf("cannot read %s: %w", id.ID, ErrNotConnected)
 	}
-	one := fields.OneTermEqualSelector(metav1.ObjectNameField, id.Name).String()
 	var over *Connection
 	if f.Connections != nil && id.Cluster != "" {
 		over = f.Connections(id.Cluster)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	found := &followed{stop: stop, readers: map[Follower]struct{}{who: {}}}
-	found.informer = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = one
-			if err := f.untilAnswers(ctx, found, over); err != nil {
-				return nil, err
-			}
-			list, err := resource.List(ctx, options)
-			f.noteFailure(found, err)
-			over.doubt(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = one
-			if err := f.untilAnswers(ctx, found, over); err != nil {
-				return nil, err
-			}
-			watching, err := resource.Watch(ctx, options)
-			over.doubt(err)
-			if err == nil {
-				// It may bring what there is, in the place of a list: readers wait for that, also
-				// where something else failed before.
-				f.noteFailure(found, nil)
-			}
-			return watching, err
-		},
-	}, f.like, 0, toolscache.Indexers{})
+	found.informer = toolscache.NewSharedIndexInformer(f.listWatch(found, resource, id.Name, over), f.like, 0, toolscache.Indexers{})
 	tell := func() {
 		f.mu.Lock()
 		readers := slices.Collect(maps.Keys(found.readers))
@@ -344,6 +318,37 @@ func (f *Follows) untilAnswers(ctx context.Context, of *followed, over *Connecti
 		f.noteFailure(of, err)
 	}
 	return over.untilAnswers(ctx)
+}
+
+// listWatch reads the object of a name, over a connection that may be nil.
+func (f *Follows) listWatch(found *followed, resource lister, name string, over *Connection) *toolscache.ListWatch {
+	one := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = one
+			if err := f.untilAnswers(ctx, found, over); err != nil {
+				return nil, err
+			}
+			list, err := resource.List(ctx, options)
+			f.noteFailure(found, err)
+			over.doubt(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = one
+			if err := f.untilAnswers(ctx, found, over); err != nil {
+				return nil, err
+			}
+			watching, err := resource.Watch(ctx, options)
+			over.doubt(err)
+			if err == nil {
+				// It may bring what there is, in the place of a list: readers wait for that, also
+				// where something else failed before.
+				f.noteFailure(found, nil)
+			}
+			return watching, err
+		},
+	}
 }
 
 func (f *Follows) noteFailure(of *followed, err error) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/fluxcd/pkg/kustomize"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/internal/builds"
 )
@@ -61,6 +63,30 @@ func layOut(folder string, files map[string][]byte) error {
 	return nil
 }
 
+// beginning is how a variable begins, behind what may say that it is none.
+var beginning = regexp.MustCompile(`(\$*)\$\{([_[:alpha:]][_[:alpha:][:digit:]]*)`)
+
+// keepUnknown has substitution leave each variable that is not known, with all that stands
+// in its braces, as it is written.
+func keepUnknown(text []byte, known map[string]string) []byte {
+	return beginning.ReplaceAllFunc(text, func(found []byte) []byte {
+		parts := beginning.FindSubmatch(found)
+		if _, is := known[string(parts[2])]; is || len(parts[1])%2 == 1 {
+			return found
+		}
+		return append([]byte("$"), found...)
+	})
+}
+
+// rewrite makes an object anew of its text.
+func rewrite(made *resource.Resource, text []byte) error {
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return err
+	}
+	return made.UnmarshalJSON(data)
+}
+
 // maxUnset is how many variables are named that nobody gives.
 const maxUnset = 20
 
@@ -79,14 +105,25 @@ func (o *Object) substitute(made *resource.Resource, with *builds.Substitution) 
 	for name, value := range with.Variables {
 		variables[name] = value
 	}
+	if with.Keep {
+		if err := rewrite(made, keepUnknown(text, with.Variables)); err != nil {
+			return err
+		}
+	}
 	of := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"postBuild": map[string]any{"substitute": variables}}}}
 	done, err := kustomize.SubstituteVariables(context.Background(), nil, of, made,
 		kustomize.SubstituteWithDryRun(true), kustomize.SubstituteWithAlways(with.Always), kustomize.SubstituteWithStrict(with.Strict))
+	if err == nil && done == nil && with.Keep {
+		return rewrite(made, text) // it wants no variables put in
+	}
 	if err != nil || done == nil {
 		return err
 	}
 	var read map[string]bool
 	read, o.Unset = variablesOf(string(text), with.Variables)
+	if with.Keep {
+		o.Unset = nil // somebody else may give them
+	}
 	o.Confidential = slices.ContainsFunc(with.Secrets, func(name string) bool { return read[name] })
 	if o.Confidential && strings.Contains(identity, "$") {
 		named, _ := variablesOf(identity, with.Variables)

@@ -41,7 +41,20 @@ func build(ctx context.Context, files fs.FS, file string, how builds.Build, set 
 		Files: needed, Directory: directory, Substitution: how.Substitution, Labels: how.Labels, Annotations: how.Annotations,
 	})
 	secrets := append(how.Confidential(), made.secret.values...)
-	// What a Secret gives is hidden as what a file keeps secret.
+	if err != nil {
+		return buildFailed(file, err, needed, secrets)
+	}
+	for i := range objects {
+		if err := addBuilt(file, &objects[i], made, set); err != nil {
+			return withoutValues(err, secrets)
+		}
+	}
+	return nil
+}
+
+// buildFailed says why kustomize has made nothing. What a Secret gives is hidden as what a
+// file keeps secret.
+func buildFailed(file string, err error, needed map[string][]byte, secrets []string) error {
 	needed[".variables"] = []byte(strings.Join(secrets, " "))
 	var refusal *kustomize.Refusal
 	var ended *kustomize.Ended
@@ -50,15 +63,9 @@ func build(ctx context.Context, files fs.FS, file string, how builds.Build, set 
 		return failed(file, "", "kustomize: %s", buildMessage(err, needed))
 	case errors.As(err, &ended):
 		return failed(file, "", "its build %s, and is not tried again before a file of it changes: %s", ended.Message, advice)
-	case err != nil:
+	default:
 		return fmt.Errorf("cannot build %s: %w", file, err)
 	}
-	for i := range objects {
-		if err := addBuilt(file, &objects[i], made, set); err != nil {
-			return withoutValues(err, secrets)
-		}
-	}
-	return nil
 }
 
 // withoutValues hides values of Secrets in what a mistake says.

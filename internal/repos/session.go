@@ -6,6 +6,10 @@ package repos
 import (
 	"context"
 	"io/fs"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
@@ -29,4 +33,43 @@ func (s *Session) programs() programs {
 // ParseAs is the function ParseAs, in the session.
 func (s *Session) ParseAs(ctx context.Context, files fs.FS, name string, how builds.Build) (*directories.Directory, error) {
 	return parse(ctx, files, name, how, first, s.programs)
+}
+
+// Made returns what kustomize makes of a directory in the way of Flux, as it would be
+// applied: nothing is judged, and what is encrypted stays so. It is for whoever asks what
+// Flux has, and not what a layer may have. A directory that is missing makes nothing. The
+// error is a *directories.ContentError where the author can mend it.
+func (s *Session) Made(ctx context.Context, files fs.FS, name string, how builds.Build) ([]*unstructured.Unstructured, error) {
+	name, err := cleanPath(name)
+	if err != nil {
+		return nil, err
+	}
+	if missing, err := findDirectory(files, name); err != nil || missing {
+		return nil, err
+	}
+	with := s.programs()
+	files, file, err := makeKustomization(ctx, files, name, how, with.generate)
+	if err != nil {
+		return nil, err
+	}
+	directory := path.Dir(file)
+	needed, _, err := load(ctx, files, directory, true)
+	if err != nil {
+		return nil, err
+	}
+	built, err := with.build(ctx, &kustomize.Request{
+		Files: needed, Directory: directory, Substitution: how.Substitution, Labels: how.Labels, Annotations: how.Annotations,
+	})
+	if err != nil {
+		return nil, buildFailed(file, err, needed, how.Confidential())
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(built))
+	for i := range built {
+		object := &unstructured.Unstructured{}
+		if err := json.Unmarshal(built[i].JSON, &object.Object); err != nil {
+			return nil, failed(file, "", "kustomize: cannot read %s %s: %s", built[i].Kind, built[i].Name, jsonMessage(err))
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
 }

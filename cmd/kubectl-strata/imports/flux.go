@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/cmd/kubectl-strata/console"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/answers/adoption"
 	"github.com/strata-project/strata/internal/answers/gather"
 	"github.com/strata-project/strata/internal/answers/kustomizations"
-	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/answers/snapshot"
 	"github.com/strata-project/strata/internal/terminal"
 )
@@ -31,8 +32,8 @@ no file of the repository.
 
 A layer takes what a Kustomization says, in the same words, so that no file in its
 directory has to change. A Kustomization that others are applied by becomes a layer that
-they depend on; one that applies nothing but other Kustomizations needs no layer. What
-cannot be converted is named, field by field.
+they depend on, unless it waits for them; one that applies nothing but others needs no
+layer. What cannot be converted is named, field by field.
 
 A Kustomization without an account becomes a layer with the account that
 kustomize-controller's --default-service-account names, as which it is applied now. Where
@@ -44,15 +45,25 @@ when the layer is deployed. Nothing is installed, restarted or changed but label
 of fields, and who keeps the objects as git says. It may be ended at any step: the same
 command goes on, and --undo gives everything back.
 
-From a repository the layers are written under the names of the files that the
-Kustomizations stand in, with their comments and in their order. It exits with 0 where
-everything was converted, and with 2 where something has to be seen to.`
+A repository is read from its roots: what flux bootstrap has written, the sync of each
+FluxInstance, and otherwise the Kustomizations that nothing in it applies. Each is built
+as Flux builds it, and what is reached so becomes layers. What no root reaches is listed.
+Where there are several clusters, they are listed, and --cluster chooses one; --all writes
+each into a folder of its own.
+
+The layers are written under the names of the files that the Kustomizations stand in,
+with their comments and in their order. All layers are built, too, to show that each
+object has one owner. It exits with 0 where everything was converted, and with 2 where
+something has to be seen to.`
 
 const importFluxExamples = `  # Every Kustomization of the cluster
   kubectl strata import flux
 
   # Those of a repository, without a cluster, to be looked at
   kubectl strata import flux --from-dir ~/src/platform --into -
+
+  # Those of one cluster of several
+  kubectl strata import flux --from-dir ~/src/platform --cluster production
 
   # Hand two Kustomizations over, and back
   kubectl strata import flux --take-over infrastructure apps --yes
@@ -66,9 +77,14 @@ type fluxImport struct {
 	*console.Console
 	into, output, fromDir string
 	below                 []string
-	force, dryRun         bool
-	takesOver, undo, yes  bool
-	timeout               time.Duration
+	// path, cluster, all and others say where in a repository Flux begins.
+	path, cluster        string
+	all                  bool
+	others               map[string]string
+	sopsSecret           string
+	force, dryRun        bool
+	takesOver, undo, yes bool
+	timeout              time.Duration
 	// account is what --default-service-account says, which counts where it is given.
 	account      string
 	accountGiven bool
@@ -78,12 +94,37 @@ type fluxImport struct {
 
 // fluxReport is what --output prints.
 type fluxReport struct {
+	// Cluster of the repository; empty where there is one alone.
+	Cluster        string              `json:"cluster,omitempty"`
 	Into           string              `json:"into"`
 	DryRun         bool                `json:"dryRun"`
 	Kustomizations []fluxKustomization `json:"kustomizations"`
 	// WithoutAccount lists layers that have the rights of Strata's controller.
 	WithoutAccount []string `json:"withoutAccount"`
-	ToDo           []string `json:"toDo"`
+	// Unreached lists Kustomizations of files that nothing applies.
+	Unreached []fluxUnreached `json:"unreached,omitempty"`
+	// Proof counts what the layers hold; nil on a cluster.
+	Proof *gather.Proof `json:"proof,omitempty"`
+	ToDo  []string      `json:"toDo"`
+}
+
+// fluxUnreached is a Kustomization of a file that nothing applies.
+type fluxUnreached struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+}
+
+// fluxClusters is what --output prints where one is to be chosen.
+type fluxClusters struct {
+	Clusters []fluxCluster `json:"clusters"`
+}
+
+// fluxCluster is one cluster of a repository.
+type fluxCluster struct {
+	Name string `json:"name"`
+	// Roots are the files that say what Flux begins with.
+	Roots          []string `json:"roots"`
+	Kustomizations int      `json:"kustomizations"`
 }
 
 // fluxKustomization is what is said of one Kustomization.
@@ -122,36 +163,63 @@ func newFlux(c *console.Console) *cobra.Command {
 	flags.DurationVar(&i.timeout, "timeout", 5*time.Minute, "with --take-over and --undo, how long each step is waited for")
 	flags.StringVar(&i.into, "into", "./layers", "the folder that layers are written to; - for standard output")
 	flags.StringVar(&i.fromDir, "from-dir", "", "the folder that holds the repository, instead of a cluster")
-	flags.StringSliceVar(&i.below, "below", nil, "with --from-dir, a folder of it that Kustomizations are looked for in; may be given several times")
+	flags.StringSliceVar(&i.below, "below", nil, "with --from-dir, a folder of it that Flux begins in; may be given several times")
+	flags.StringVar(&i.path, "path", "", "with --from-dir, the folder of it that Flux applies, as flux bootstrap --path has it, where no file says it")
+	flags.StringVar(&i.cluster, "cluster", "", "with --from-dir, the cluster, where the repository has several")
+	flags.BoolVar(&i.all, "all", false, "with --from-dir, write each cluster of the repository into a folder of its own")
+	flags.StringToStringVar(&i.others, "source", nil,
+		"with --from-dir, the folder that another source has its files in, as [NAMESPACE/]NAME=FOLDER; may be given several times")
+	flags.StringVar(&i.sopsSecret, "sops-secret", "", "the Secret with keys for decryption that names none, in the namespace of each Kustomization")
 	flags.StringVar(&i.account, kustomizations.AccountFlag, "",
 		"the flag of kustomize-controller of that name, where it cannot be seen: the account of Kustomizations that name none; empty where it has no such flag")
 	flags.BoolVar(&i.force, "force", false, "overwrite files that hold something else")
 	flags.BoolVar(&i.dryRun, "dry-run", false, "write nothing")
 	console.OutputFlag(command, &i.output, "json", "yaml")
 	command.MarkFlagsMutuallyExclusive("take-over", "undo", "from-dir")
+	command.MarkFlagsMutuallyExclusive("cluster", "all")
 	return command
 }
 
 func (i *fluxImport) run(ctx context.Context, names []string) error {
-	if i.into == "-" && i.output != "" {
+	switch {
+	case i.into == "-" && i.output != "":
 		return fmt.Errorf("--into - prints the layers, and -o %s the report: choose one", i.output)
+	case i.fromDir != "":
+		return i.runFolder(ctx, names)
+	case len(i.below) > 0 || i.path != "" || i.cluster != "" || i.all || len(i.others) > 0:
+		return errors.New("--below, --path, --cluster, --all and --source are for a repository: give that with --from-dir")
 	}
-	found, err := i.find(ctx)
+	found, err := i.Cluster.Kustomizations(ctx)
 	if err != nil {
 		return err
 	}
-	all := i.conversions(found)
-	chosen, err := chooseKustomizations(all, names)
+	return i.write(ctx, names, found, nil)
+}
+
+// write makes layers of what was found, writes them, and tells of it. prove looks at them
+// together; nil on a cluster.
+func (i *fluxImport) write(ctx context.Context, names []string, found *gather.Kustomizations,
+	prove func(context.Context, []kustomizations.Conversion) (gather.Proof, error),
+) error {
+	chosen, err := chooseKustomizations(i.conversions(found), names)
 	if err != nil {
 		return err
 	}
 	i.report = fluxReport{
-		Into: i.into, DryRun: i.dryRun, Kustomizations: []fluxKustomization{}, WithoutAccount: []string{},
-		ToDo: append([]string{}, found.Problems...),
+		Cluster: i.report.Cluster, Unreached: i.report.Unreached, Into: i.into, DryRun: i.dryRun,
+		Kustomizations: []fluxKustomization{}, WithoutAccount: []string{}, ToDo: append([]string{}, found.Problems...),
 	}
 	files, err := i.convert(chosen, found)
 	if err != nil {
 		return err
+	}
+	if prove != nil && len(chosen) > 0 {
+		proof, err := prove(ctx, chosen)
+		if err != nil {
+			return err
+		}
+		i.report.Proof = &proof
+		i.report.ToDo = append(i.report.ToDo, proof.Problems...)
 	}
 	if i.into == "-" {
 		return i.finishPrinting(files)
@@ -169,23 +237,9 @@ func (i *fluxImport) conversions(found *gather.Kustomizations) []kustomizations.
 	if i.accountGiven {
 		account = kustomizations.DefaultAccountOf([]string{i.account})
 	}
-	return kustomizations.Convert(found.Found, found.Handed, account)
-}
-
-// find returns the Kustomizations of the cluster, or of a folder.
-func (i *fluxImport) find(ctx context.Context) (*gather.Kustomizations, error) {
-	if i.fromDir == "" {
-		if len(i.below) > 0 {
-			return nil, fmt.Errorf("--below names a folder of a repository: give that with --from-dir")
-		}
-		return i.Cluster.Kustomizations(ctx)
-	}
-	opened, err := repository.OpenFolder(i.fromDir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = opened.Close() }() // nothing was written that could be lost
-	return gather.KustomizationsIn(ctx, opened, i.below...)
+	return kustomizations.Convert(found.Found, kustomizations.Options{
+		Handed: found.Handed, Account: account, SopsSecret: i.sopsSecret, Reserved: accounts.OfFlux,
+	})
 }
 
 // chooseKustomizations returns those of some names, or all.
@@ -251,15 +305,45 @@ func (i *fluxImport) convert(all []kustomizations.Conversion, found *gather.Kust
 			add(said.File, text)
 		}
 		i.report.Kustomizations = append(i.report.Kustomizations, said)
-		for _, problem := range c.Problems {
-			i.report.ToDo = append(i.report.ToDo, fmt.Sprintf("Kustomization %s: %s", c.Of, problem))
-		}
 	}
+	i.report.ToDo = append(i.report.ToDo, problemsOf(all)...)
 	files := make([]adoption.File, 0, len(names))
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		files = append(files, adoption.File{Path: name, Data: texts[name].Bytes()})
 	}
 	return files, nil
+}
+
+// maxNamed is how many Kustomizations are named that have the same problem.
+const maxNamed = 3
+
+// problemsOf says what has to be seen to. What is the same for several Kustomizations is
+// said once, with their number.
+func problemsOf(all []kustomizations.Conversion) []string {
+	var texts []string
+	of := map[string][]string{}
+	for _, c := range inFiles(all) {
+		for _, problem := range c.Problems {
+			if of[problem] == nil {
+				texts = append(texts, problem)
+			}
+			of[problem] = append(of[problem], c.Of.String())
+		}
+	}
+	said := make([]string, 0, len(texts))
+	for _, text := range texts {
+		names := of[text]
+		if len(names) == 1 {
+			said = append(said, fmt.Sprintf("Kustomization %s: %s", names[0], text))
+			continue
+		}
+		named := strings.Join(names[:min(len(names), maxNamed)], ", ")
+		if more := len(names) - maxNamed; more > 0 {
+			named += fmt.Sprintf(" and %d more", more)
+		}
+		said = append(said, fmt.Sprintf("%s (%s): %s", counted(len(names), "Kustomization"), named, text))
+	}
+	return said
 }
 
 // inFiles orders conversions by their files; those of one file stay as they are.
@@ -310,6 +394,7 @@ func (i *fluxImport) finish(written int) error {
 func (i *fluxImport) print(written int) error {
 	if len(i.report.Kustomizations) == 0 {
 		console.Say(i.Out, "No Kustomizations found.")
+		i.tellUnreached()
 		i.ToDo(i.report.ToDo)
 		return nil
 	}
@@ -334,6 +419,8 @@ func (i *fluxImport) print(written int) error {
 			i.Tell("Where kustomize-controller has --%[1]s, name its value by --%[1]s: the layers get that account.", kustomizations.AccountFlag)
 		}
 	}
+	i.tellProof()
+	i.tellUnreached()
 	switch {
 	case i.dryRun:
 	case written == 0:

@@ -49,6 +49,9 @@ func (i *fluxImport) takeOver(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkShared(chosen, found.Found); err != nil {
+		return err
+	}
 	chosen = topDown(chosen)
 	if err := h.check(ctx, chosen); err != nil {
 		return err
@@ -96,6 +99,22 @@ func (h *handOver) notDone(ctx context.Context, all []kustomizations.Conversion,
 		}
 		return at >= 0
 	}), nil
+}
+
+// checkShared refuses what would have two owners: an object that two Kustomizations apply.
+// With Flux the last one to apply it has it; a layer keeps it.
+func checkShared(chosen []kustomizations.Conversion, all []kustomizations.Found) error {
+	for _, c := range chosen {
+		at := slices.IndexFunc(all, func(f kustomizations.Found) bool { return f.Namespace == c.Of.Namespace && f.Name == c.Of.Name })
+		if at < 0 || c.Layer == nil {
+			continue
+		}
+		if object, with := kustomizations.Shared(all[at], all); object != "" {
+			return fmt.Errorf("Kustomization %s is not handed over: it applies %s, which Kustomization %s applies, too, "+ //nolint:staticcheck // it is a name
+				"and two would own it: take it out of one of them", c.Of, object, with)
+		}
+	}
+	return nil
 }
 
 // topDown orders Kustomizations so that each comes behind the one that applies it.

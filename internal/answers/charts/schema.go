@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -50,6 +51,7 @@ func validateOne(text []byte, values map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("values.schema.json cannot be understood: %w", err)
 	}
+	schema = withoutOutside(schema)
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(outside{})
 	if err := compiler.AddResource(schemaName, schema); err != nil {
@@ -70,3 +72,61 @@ type outside struct{}
 
 // Load returns the schema that takes any value.
 func (outside) Load(string) (any, error) { return true, nil }
+
+// withoutOutside returns a schema in which a reference to a part of another one takes any
+// value: that part is not there to be found. The schema is changed.
+func withoutOutside(schema any) any {
+	ids := map[string]bool{"": true}
+	draft := ""
+	if top, is := schema.(map[string]any); is {
+		draft, _ = top["$schema"].(string)
+	}
+	idsOf(schema, ids)
+	return dropOutside(schema, ids, strings.Contains(draft, "/draft-0"))
+}
+
+// dataKeywords are those whose values are no schemas.
+var dataKeywords = []string{"const", "enum", "default", "examples"}
+
+// idsOf adds the names that parts of a schema give themselves.
+func idsOf(schema any, ids map[string]bool) {
+	switch schema := schema.(type) {
+	case []any:
+		for _, item := range schema {
+			idsOf(item, ids)
+		}
+	case map[string]any:
+		if id, is := schema["$id"].(string); is {
+			ids[strings.TrimSuffix(id, "#")] = true
+		}
+		for _, item := range schema {
+			idsOf(item, ids)
+		}
+	}
+}
+
+// dropOutside is withoutOutside for a part. alone is true where nothing beside a reference
+// counts, as in the older drafts.
+func dropOutside(schema any, ids map[string]bool, alone bool) any {
+	switch schema := schema.(type) {
+	case []any:
+		for i, item := range schema {
+			schema[i] = dropOutside(item, ids, alone)
+		}
+	case map[string]any:
+		if to, is := schema["$ref"].(string); is {
+			if base, _, _ := strings.Cut(to, "#"); !ids[base] {
+				if alone {
+					return true
+				}
+				delete(schema, "$ref")
+			}
+		}
+		for key, item := range schema {
+			if !slices.Contains(dataKeywords, key) {
+				schema[key] = dropOutside(item, ids, alone)
+			}
+		}
+	}
+	return schema
+}

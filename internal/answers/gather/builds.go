@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/answers/charts"
 	"github.com/strata-project/strata/internal/builds"
@@ -26,9 +28,11 @@ func (g *Plan) buildOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (builds
 		return builds.Build{}, nil
 	}
 	var given []builds.Variables
+	unknown := false
 	if after := layer.Spec.PostBuild; after != nil {
 		for i, ref := range after.SubstituteFrom {
-			variables, err := g.variables(ctx, layer, ref)
+			variables, known, err := g.variables(ctx, layer, ref)
+			unknown = unknown || !known
 			if err != nil {
 				return builds.Build{}, &directories.ContentError{
 					Reason: v1alpha1.ReasonVariablesUnavailable, Field: fmt.Sprintf("spec.postBuild.substituteFrom[%d]", i), Message: err.Error(),
@@ -39,6 +43,9 @@ func (g *Plan) buildOf(ctx context.Context, layer *v1alpha1.AddonsLayer) (builds
 	}
 	how, err := builds.Of(&layer.Spec, given...)
 	g.confidential = append(g.confidential, how.Confidential()...)
+	if unknown {
+		how = how.WithVariablesUnknown()
+	}
 	if err != nil || how.Decryption == nil {
 		return how, err
 	}
@@ -66,23 +73,45 @@ func (g *Plan) withKeys(ctx context.Context, layer *v1alpha1.AddonsLayer, how bu
 	return how.With(keys)
 }
 
-// variables reads what a ConfigMap or Secret gives.
-func (g *Plan) variables(ctx context.Context, layer *v1alpha1.AddonsLayer, ref v1alpha1.SubstituteReference) (builds.Variables, error) {
+// variables reads what a ConfigMap or Secret gives. Without a cluster it is what the files
+// have, and known is false where they do not say it.
+func (g *Plan) variables(ctx context.Context, layer *v1alpha1.AddonsLayer, ref v1alpha1.SubstituteReference) (v builds.Variables, known bool, _ error) {
 	id := objects.ID{Kind: ref.Kind, Namespace: g.settings.NamespaceFor(layer), Name: ref.Name}
 	if g.isOffline() {
-		g.noteOf([]string{layer.Name}, "layer %s: the variables of %s are not known without a cluster, and are empty here", layer.Name, id)
-		return builds.Variables{}, nil
+		if err := g.readGiving(ctx); err != nil {
+			return v, false, err
+		}
+		if v, known = builds.KnownVariables(g.giving, id.Kind, id.Namespace, id.Name); known {
+			g.noteOf([]string{layer.Name}, "layer %s: the variables of %s are those of the folder", layer.Name, id)
+		} else {
+			g.noteOf([]string{layer.Name}, "layer %s: the variables of %s are not known without a cluster, and stay as they are written", layer.Name, id)
+		}
+		return v, known, nil
 	}
 	found := g.read(ctx, []objects.ID{id})[id]
 	switch {
 	case found == nil && g.unread[id]:
-		return builds.Variables{}, fmt.Errorf("you may not get %s, which gives variables", id)
+		return v, true, fmt.Errorf("you may not get %s, which gives variables", id)
 	case found == nil && ref.Optional:
-		return builds.Variables{}, nil
+		return v, true, nil
 	case found == nil:
-		return builds.Variables{}, errors.New("there is no " + id.String())
+		return v, true, errors.New("there is no " + id.String())
 	}
-	return builds.VariablesOf(found)
+	v, err := builds.VariablesOf(found)
+	return v, true, err
+}
+
+// readGiving reads the ConfigMaps and Secrets that stand in the files of the folder, once.
+func (g *Plan) readGiving(ctx context.Context) error {
+	if g.giving != nil || g.repository == nil {
+		return nil
+	}
+	found, _, err := g.repository.Look(ctx, []string{"ConfigMap", "Secret"})
+	g.giving = []*unstructured.Unstructured{}
+	for _, manifest := range found {
+		g.giving = append(g.giving, manifest.Object)
+	}
+	return err
 }
 
 // masked returns changes without the values of Secrets that objects are made with, or

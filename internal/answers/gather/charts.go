@@ -79,10 +79,13 @@ func (g *Plan) withCharts(
 	if err != nil {
 		return made, rendered, err
 	}
+	there := false
 	if waitsForKinds(made) {
-		r.assume()
+		brought := r.brought()
+		r.assume(brought)
+		there = len(r.unrendered) == 0 && g.takeAsThere(&w, brought)
 	}
-	if len(r.failing) == 0 && (len(r.brings) == 0 || !waitsForKinds(made)) {
+	if !there && len(r.failing) == 0 && (len(r.brings) == 0 || !waitsForKinds(made)) {
 		return made, rendered, nil
 	}
 	w.Brings, w.Failing = r.brings, r.failing
@@ -116,18 +119,23 @@ type chartWork struct {
 	remarks map[string]bool
 }
 
-// assume has kinds that no chart is seen to bring come with those that could not be
-// rendered: a plan that says when they are given up would say what nobody knows. A note
-// says which kinds these are.
-func (r *chartWork) assume() {
-	if len(r.unrendered) == 0 {
-		return
-	}
+// brought returns the kinds that charts were seen to bring.
+func (r *chartWork) brought() map[objects.ServedKind]bool {
 	brought := map[objects.ServedKind]bool{}
 	for _, definitions := range r.brings {
 		for _, definition := range definitions {
 			brought[objects.ServedKind{Cluster: definition.Cluster, GroupKind: definition.GroupKind()}] = true
 		}
+	}
+	return brought
+}
+
+// assume has kinds that no chart is seen to bring come with those that could not be
+// rendered: a plan that says when they are given up would say what nobody knows. A note
+// says which kinds these are.
+func (r *chartWork) assume(brought map[objects.ServedKind]bool) {
+	if len(r.unrendered) == 0 {
+		return
 	}
 	assumed := map[forecast.Definition]bool{}
 	var names []string

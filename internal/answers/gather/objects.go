@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -16,9 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/kustomize/kyaml/openapi"
-	"sigs.k8s.io/kustomize/kyaml/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/digests"
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/hooks"
@@ -146,6 +148,9 @@ func (g *Plan) serve(w *forecast.World, kind objects.ServedVersion) error {
 	served := objects.ServedKind{Cluster: kind.Cluster, GroupKind: kind.GroupKind()}
 	if g.isOffline() || kind.Cluster != "" {
 		w.Scopes[served] = usualScope(kind.GroupVersionKind, g.isOffline())
+		if scope, known := g.defined[kind.GroupKind()]; known {
+			w.Scopes[served] = scope
+		}
 		return nil
 	}
 	mapping, err := g.mapper.RESTMapping(kind.GroupKind())
@@ -172,23 +177,113 @@ func (g *Plan) serve(w *forecast.World, kind objects.ServedVersion) error {
 }
 
 // usualScope returns the scope that a kind has where it is served. What is neither
-// Kubernetes' own nor Flux's is served, on a cluster that is there, at the scope that
-// most kinds have; where there is no cluster, something has to bring it.
+// Kubernetes' own nor Flux's nor Strata's is served, on a cluster that is there, at the scope
+// that most kinds have; where there is no cluster, something has to bring it.
 func usualScope(kind schema.GroupVersionKind, offline bool) objects.Scope {
-	namespaced, known := openapi.IsNamespaceScoped(yaml.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind})
-	for _, part := range planParts {
-		if part.Group == kind.Group && part.Kind == kind.Kind {
-			return objects.ScopeNamespaced
+	switch {
+	case kinds.HasNoNamespaces(kind.GroupKind()):
+		return objects.ScopeCluster
+	case !offline, strings.HasSuffix(kind.Group, fluxGroups), kind.Group == v1alpha1.GroupVersion.Group, isOfKubernetes(kind):
+		return objects.ScopeNamespaced
+	default:
+		return objects.ScopeUnknown
+	}
+}
+
+// fluxGroups is how the groups of Flux's own kinds end. Strata does not run without Flux.
+const fluxGroups = ".toolkit.fluxcd.io"
+
+// isOfKubernetes tells whether a kind is Kubernetes' own; at which version does not matter.
+func isOfKubernetes(kind schema.GroupVersionKind) bool {
+	return len(scheme.Scheme.VersionsForGroupKind(kind.GroupKind())) > 0
+}
+
+// define reads the kinds that files define, of the folders of --crds.
+func (g *Plan) define(ctx context.Context, folders []string) error {
+	g.defined = map[schema.GroupKind]objects.Scope{}
+	for _, folder := range folders {
+		opened, err := repository.OpenFolder(folder)
+		if err != nil {
+			return fmt.Errorf("--crds: %w", err)
+		}
+		found, _, err := opened.Look(ctx, []string{kinds.DefinitionKind.Kind})
+		_ = opened.Close() // nothing was written that could be lost
+		if err != nil {
+			return fmt.Errorf("--crds: %w", err)
+		}
+		before := len(g.defined)
+		for _, manifest := range found {
+			if gk, scope, is := definedKind(manifest.Object); is {
+				g.defined[gk] = scope
+			}
+		}
+		if len(g.defined) == before {
+			g.note("--crds: %s has no CustomResourceDefinition that was not read before", folder)
 		}
 	}
-	switch {
-	case known && !namespaced:
-		return objects.ScopeCluster
-	case !known && offline:
-		return objects.ScopeUnknown
-	default:
-		return objects.ScopeNamespaced
+	return nil
+}
+
+// definedKind returns the kind that a CustomResourceDefinition defines; is is false for all
+// else.
+func definedKind(object *unstructured.Unstructured) (gk schema.GroupKind, scope objects.Scope, is bool) {
+	if object.GroupVersionKind().GroupKind() != kinds.DefinitionKind {
+		return gk, scope, false
 	}
+	gk.Group, _, _ = unstructured.NestedString(object.Object, "spec", "group")
+	gk.Kind, _, _ = unstructured.NestedString(object.Object, "spec", "names", "kind")
+	scope = objects.ScopeNamespaced
+	if said, _, _ := unstructured.NestedString(object.Object, "spec", "scope"); said == "Cluster" {
+		scope = objects.ScopeCluster
+	}
+	return gk, scope, gk.Kind != ""
+}
+
+// takeAsThere has kinds be there that nothing is seen to bring, where there is no cluster:
+// a plan that stops at each of them would say nothing of what comes behind. What layers define,
+// and what charts were seen to bring, is waited for. It tells whether there was such a kind.
+func (g *Plan) takeAsThere(w *forecast.World, brought map[objects.ServedKind]bool) bool {
+	if !g.isOffline() {
+		return false
+	}
+	defined := map[schema.GroupKind]bool{}
+	unknown := map[objects.ServedKind]objects.Scope{}
+	for _, content := range w.Contents {
+		if content.Directory == nil {
+			continue
+		}
+		for i := range content.Directory.Manifests {
+			manifest := &content.Directory.Manifests[i]
+			if gk, _, is := definedKind(manifest.Object); is {
+				defined[gk] = true
+			}
+			kind := manifest.ID().ServedKind()
+			if w.Scopes[kind] != objects.ScopeUnknown || brought[kind] || manifest.Observed {
+				continue
+			}
+			if manifest.ID().Namespace != "" {
+				unknown[kind] = objects.ScopeNamespaced
+			} else if unknown[kind] == "" {
+				unknown[kind] = objects.ScopeCluster
+			}
+		}
+	}
+	var names []string
+	for kind, scope := range unknown {
+		if defined[kind.GroupKind] {
+			continue
+		}
+		w.Scopes[kind] = scope
+		if name := kind.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return false
+	}
+	slices.Sort(names)
+	g.note("nothing in the folder brings %s: they are taken to be there (--crds names folders with definitions)", strings.Join(names, ", "))
+	return true
 }
 
 // read reads objects one by one, several at once, so that the right to list is not

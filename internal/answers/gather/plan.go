@@ -39,6 +39,9 @@ type PlanOptions struct {
 	LayersIn []string
 	// Offline plans a first installation, without any cluster.
 	Offline bool
+	// Definitions are folders with CustomResourceDefinitions of kinds that are there, for a
+	// plan without a cluster.
+	Definitions []string
 	// Kubernetes is the version to plan for; empty for the cluster's own.
 	Kubernetes string
 	// Namespace of sources that name none; empty for what the controller's Deployment says.
@@ -90,6 +93,9 @@ func (g *Plan) gather(ctx context.Context) error {
 		if o.Kubernetes == "" {
 			g.note("--k8s is not given, so that it is not known which Kubernetes version this is for: layers that ask for one wait")
 		}
+		if err := g.define(ctx, o.Definitions); err != nil {
+			return err
+		}
 	} else if err := g.connect(ctx); err != nil {
 		return err
 	}
@@ -121,6 +127,9 @@ func (g *Plan) Preview(ctx context.Context, o PreviewOptions) (*preview.Plan, er
 	world, err := g.World(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if o.NoCharts {
+		g.takeAsThere(&world, nil)
 	}
 	made := forecast.Make(world)
 	rendered := map[stepKey]*preview.Rendered{}
@@ -356,8 +365,34 @@ func (g *Plan) sourceNamed(name string) (sources.Ref, error) {
 	case len(all) == 0:
 		return sources.Ref{}, nil
 	}
+	if ref, found := likely(with, refs); found {
+		g.note("the folder is taken for %s, which flux bootstrap makes or most layers with directories in it have; --source says otherwise", ref)
+		return ref, nil
+	}
 	return sources.Ref{}, fmt.Errorf("layers have several sources: say with --source which of them this stands for: %s", near.Either(texts))
 }
+
+// likely returns the source that a folder is, of several that it may be: the one that flux
+// bootstrap makes, or the GitRepository with the most directories in it. found is false where
+// that leaves two.
+func likely(with []sources.Ref, directories map[sources.Ref]int) (likely sources.Ref, found bool) {
+	most := 0
+	for _, ref := range with {
+		switch {
+		case ref.Name == fluxSystem:
+			return ref, true
+		case ref.Kind != sources.GitRepository || directories[ref] < most:
+		case directories[ref] == most:
+			found = false
+		default:
+			likely, most, found = ref, directories[ref], true
+		}
+	}
+	return likely, found
+}
+
+// fluxSystem is the name of the source that flux bootstrap makes.
+const fluxSystem = "flux-system"
 
 // meant suggests one of the names that there are.
 func meant(found, all []string) string {

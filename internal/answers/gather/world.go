@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -79,6 +80,10 @@ type Plan struct {
 	unread map[objects.ID]bool
 	// confidential are values of Secrets that objects are made with.
 	confidential []string
+	// giving are ConfigMaps and Secrets of the files, which give variables where there is no
+	// cluster; nil until they are asked for. defined are the scopes of kinds that files define.
+	giving  []*unstructured.Unstructured
+	defined map[schema.GroupKind]objects.Scope
 	// unreadable says why objects cannot be read, other than for lack of rights.
 	unreadable map[objects.ID]error
 	// notes say what the plan goes by that may not be so.

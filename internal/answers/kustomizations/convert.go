@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,8 @@ type Conversion struct {
 	Layer *v1alpha1.AddonsLayer
 	// Empty is true for one that applies nothing but other Kustomizations.
 	Empty bool
+	// Missing is true where its source has no such directory.
+	Missing bool
 	// Cluster that the layer needs; nil for the one that Strata runs in.
 	Cluster *v1alpha1.RemoteCluster
 	// Parent is the Kustomization that applies it; empty for none.
@@ -62,20 +65,23 @@ func (c *Conversion) problem(format string, args ...any) {
 // maxLayerName is how long the name of a layer may be: it is the value of a label.
 const maxLayerName = 63
 
-// convert makes a layer of a Kustomization. names are those of layers, by Kustomization.
-func convert(k *kustomizev1.Kustomization, names map[types.NamespacedName]string, account DefaultAccount) Conversion {
+// convert makes a layer of a Kustomization.
+func (t *tree) convert(k *kustomizev1.Kustomization, with Options) Conversion {
 	c := Conversion{Of: types.NamespacedName{Namespace: k.Namespace, Name: k.Name}}
 	layer := &v1alpha1.AddonsLayer{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AddonsLayerKind},
-		ObjectMeta: metav1.ObjectMeta{Name: names[c.Of]},
+		ObjectMeta: metav1.ObjectMeta{Name: t.names[c.Of]},
 	}
 	spec := &layer.Spec
 	spec.Version, spec.Build = Version, v1alpha1.BuildFlux
 	c.source(k, spec)
-	c.dependencies(k, spec, names)
-	c.generator(k, spec)
-	c.rollout(k, spec)
-	c.identity(k, spec, account)
+	c.dependencies(k, spec, t)
+	c.generator(k, spec, with.SopsSecret)
+	c.rollout(k, spec, t)
+	c.identity(k, spec, with)
+	for _, left := range variablesLeft(k) {
+		c.problem("%s", left)
+	}
 	if len(layer.Name) > maxLayerName {
 		c.problem("metadata.name: %s has more than %d characters, which is the most that a layer may have", layer.Name, maxLayerName)
 	}
@@ -108,24 +114,33 @@ func layerPath(of string) string {
 }
 
 // dependencies converts what comes first.
-func (c *Conversion) dependencies(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec, names map[types.NamespacedName]string) {
+func (c *Conversion) dependencies(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec, t *tree) {
 	for i, on := range k.Spec.DependsOn {
 		other := types.NamespacedName{Namespace: cmp.Or(on.Namespace, k.Namespace), Name: on.Name}
-		name, known := names[other]
-		switch {
-		case !known:
+		_, found := t.byKey[other]
+		if !found && t.names[other] == "" {
 			c.problem("spec.dependsOn[%d]: there is no Kustomization %s, so the layer waits for nothing in its place", i, other)
 			continue
-		case on.ReadyExpr != "":
+		}
+		if on.ReadyExpr != "" {
+			name := cmp.Or(t.names[other], other.Name)
 			c.problem("spec.dependsOn[%d].readyExpr: a layer waits until %s is deployed, and for nothing else: write what %s must be in its healthCheckExprs",
 				i, name, name)
 		}
-		spec.Prereqs.DependsOn = append(spec.Prereqs.DependsOn, name)
+		names := t.waitsFor(other)
+		if len(names) == 0 {
+			c.note("spec.dependsOn[%d]: %s needs no layer, and waits for nothing that it applies", i, other)
+		}
+		for _, name := range names {
+			if name != t.names[c.Of] && !slices.Contains(spec.Prereqs.DependsOn, name) {
+				spec.Prereqs.DependsOn = append(spec.Prereqs.DependsOn, name)
+			}
+		}
 	}
 }
 
 // generator converts how objects are made.
-func (c *Conversion) generator(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec) {
+func (c *Conversion) generator(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec, sopsSecret string) {
 	spec.TargetNamespace, spec.NamePrefix, spec.NameSuffix = k.Spec.TargetNamespace, k.Spec.NamePrefix, k.Spec.NameSuffix
 	spec.Components, spec.IgnoreMissingComponents = k.Spec.Components, k.Spec.IgnoreMissingComponents
 	spec.Patches, spec.Images = k.Spec.Patches, k.Spec.Images
@@ -144,9 +159,14 @@ func (c *Conversion) generator(k *kustomizev1.Kustomization, spec *v1alpha1.Addo
 		}
 	}
 	if of := k.Spec.Decryption; of != nil {
-		if of.SecretRef == nil {
-			c.problem("spec.decryption: without secretRef Flux takes the keys of the cluster, and a layer has none: name a Secret with a key of age or PGP")
-		} else {
+		switch {
+		case of.SecretRef == nil && sopsSecret == "":
+			c.problem("spec.decryption: without secretRef Flux takes the keys of its controller, and a layer has none: " +
+				"name a Secret with a key of age or PGP by --sops-secret, which must be in the namespace of each Kustomization")
+		case of.SecretRef == nil:
+			spec.Decryption = &v1alpha1.Decryption{Provider: of.Provider, SecretRef: v1alpha1.SecretName{Name: sopsSecret}}
+			c.note("spec.decryption: takes the keys of Secret %s/%s, which must be there", k.Namespace, sopsSecret)
+		default:
 			spec.Decryption = &v1alpha1.Decryption{Provider: of.Provider, SecretRef: v1alpha1.SecretName{Name: of.SecretRef.Name}}
 		}
 		if of.ServiceAccountName != "" {
@@ -163,7 +183,7 @@ func (c *Conversion) generator(k *kustomizev1.Kustomization, spec *v1alpha1.Addo
 const orphanGrace = time.Minute
 
 // rollout converts how objects are applied, judged and removed.
-func (c *Conversion) rollout(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec) {
+func (c *Conversion) rollout(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec, t *tree) {
 	interval := k.Spec.Interval
 	if interval.Duration > 0 {
 		spec.Interval = &interval
@@ -176,7 +196,16 @@ func (c *Conversion) rollout(k *kustomizev1.Kustomization, spec *v1alpha1.Addons
 	no := false
 	if !k.Spec.Wait {
 		spec.Wait = &no
+		checked := checksOf(k)
 		for _, check := range k.Spec.HealthChecks {
+			if check.Kind == kustomizationKind && len(checked) > 0 {
+				of := checked[0]
+				checked = checked[1:]
+				if _, found := t.byKey[of]; found || t.names[of] != "" {
+					c.note("spec.healthChecks: Kustomization %s is left out, and layers that depend on this one wait for its layer", of)
+					continue
+				}
+			}
 			spec.HealthChecks = append(spec.HealthChecks, v1alpha1.HealthCheck{
 				APIVersion: check.APIVersion, Kind: check.Kind, Name: check.Name, Namespace: check.Namespace,
 			})
@@ -206,8 +235,12 @@ func (c *Conversion) rollout(k *kustomizev1.Kustomization, spec *v1alpha1.Addons
 }
 
 // identity converts as whom and where objects are written.
-func (c *Conversion) identity(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec, account DefaultAccount) {
-	spec.ServiceAccountName = c.account(k.Spec.ServiceAccountName, account)
+func (c *Conversion) identity(k *kustomizev1.Kustomization, spec *v1alpha1.AddonsLayerSpec, with Options) {
+	spec.ServiceAccountName = c.account(k.Spec.ServiceAccountName, with.Account)
+	if slices.Contains(with.Reserved, spec.ServiceAccountName) && spec.ServiceAccountName != "" {
+		c.problem("spec.serviceAccountName: %s is an account of Flux itself, which no layer may act as: "+
+			"name one that has the rights of this layer", spec.ServiceAccountName)
+	}
 	to := k.Spec.KubeConfig
 	if to == nil {
 		return

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -215,4 +216,29 @@ func moved(entries []metav1.ManagedFieldsEntry, from, to Owner) ([]metav1.Manage
 		kept = append(kept, entry)
 	}
 	return slices.Clip(kept), nil
+}
+
+// Shared returns an object that a Kustomization of a cluster has applied and another one has
+// applied, too, with that one: two layers, or a layer and Flux, would own it. Kustomizations
+// are left out, because no layer has them. It is empty where there is none.
+func Shared(of Found, all []Found) (object string, with types.NamespacedName) {
+	if of.Status.Inventory == nil {
+		return "", types.NamespacedName{}
+	}
+	suffix := "_" + kustomizev1.GroupVersion.Group + "_" + kustomizationKind
+	own := map[string]bool{}
+	for _, entry := range of.Status.Inventory.Entries {
+		own[entry.ID] = !strings.HasSuffix(entry.ID, suffix)
+	}
+	for _, other := range all {
+		if other.key() == of.key() || other.Status.Inventory == nil {
+			continue
+		}
+		for _, entry := range other.Status.Inventory.Entries {
+			if own[entry.ID] {
+				return entry.ID, other.key()
+			}
+		}
+	}
+	return "", types.NamespacedName{}
 }

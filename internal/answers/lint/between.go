@@ -24,6 +24,7 @@ import (
 func (l *linter) checkBetween() {
 	l.checkNames()
 	l.checkCycles()
+	l.checkWaits()
 	l.checkClaims()
 	l.checkReleaseDependencies()
 }
@@ -79,6 +80,85 @@ func (l *linter) checkCycles() {
 	}
 }
 
+// checkWaits finds layers that wait for each other by what is in them: a layer is deployed
+// when its releases are ready, a release when those that it depends on are, and these come
+// only when the layers before theirs are deployed. Each circle is told once.
+func (l *linter) checkWaits() {
+	type graphs struct{ layers, all map[string][]string }
+	told := map[string]bool{}
+	known := map[string]graphs{}
+	for _, each := range l.layers {
+		if each.content == nil {
+			continue
+		}
+		of, is := known[each.folder]
+		if !is {
+			of.layers, of.all = l.waits(each)
+			known[each.folder] = of
+		}
+		start := layerNode(each.Name)
+		circle := dependencies.Graph(of.all).Circle(start)
+		at := each.folder + " " + strings.Join(circle, " ")
+		if circle == nil || told[at] || dependencies.Graph(of.layers).Circle(start) != nil {
+			continue // the last is told without the releases
+		}
+		told[at] = true
+		way := dependencies.Cycle(start, func(node string) []string { return of.all[node] })
+		l.add(
+			ruleCycle,
+			each.place,
+			"spec.prereqs.dependsOn",
+			each.label(),
+			"layers wait for each other through their releases: %s: remove one of the dependencies, or say wait: false where it is not needed",
+			strings.Join(way, " -> "),
+		)
+	}
+}
+
+func layerNode(name string) string { return "layer " + name }
+
+// waits returns what each of the layers beside one waits for, and what it and its releases do.
+func (l *linter) waits(of *layer) (before, next map[string][]string) {
+	before, next = map[string][]string{}, map[string][]string{}
+	owner := map[objects.ID]*layer{}
+	for _, peer := range l.peers(of) {
+		if peer.content == nil {
+			continue
+		}
+		for _, manifest := range peer.content.Manifests {
+			if id := manifest.ID(); id.GroupKind() == kinds.HelmReleaseKind && owner[id] == nil {
+				owner[id] = peer
+			}
+		}
+	}
+	for _, peer := range l.peers(of) {
+		own := layerNode(peer.Name)
+		for _, name := range dependencies.Names(peer.Spec.Prereqs.DependsOn) {
+			before[own] = append(before[own], layerNode(name))
+		}
+		next[own] = append(next[own], before[own]...)
+		if peer.content == nil {
+			continue
+		}
+		for _, manifest := range peer.content.Manifests {
+			if owner[manifest.ID()] != peer {
+				continue // no release, or one that another layer lists, too
+			}
+			release := manifest.ID().String()
+			if peer.Spec.Waits() {
+				next[own] = append(next[own], release)
+			}
+			for _, wanted := range releaseDependencies(manifest.Object) {
+				if owner[wanted] != nil {
+					next[release] = append(next[release], wanted.String())
+				}
+			}
+			next[release] = append(next[release], before[own]...)
+		}
+	}
+	return before, next
+}
+
 // claim is an object, or a Helm release, of a layer.
 type claim struct {
 	layer    *layer
@@ -98,6 +178,9 @@ func (l *linter) checkClaims() {
 			continue
 		}
 		for _, manifest := range each.content.Manifests {
+			if strings.Contains(manifest.ID().Namespace+manifest.ID().Name, "${") {
+				continue // what it is called is not known here
+			}
 			mine := claim{each, manifest}
 			id := owned{placeOf(each), manifest.ID().String()}
 			id.what += "." + manifest.ID().Group

@@ -216,6 +216,9 @@ func (l *linter) take(found object) {
 	case gvk.GroupKind() == kinds.DefinitionKind:
 		l.setAside(found)
 	case gvk.Group != sources.Group:
+		if gvk.Group == "" && (gvk.Kind == "ConfigMap" || gvk.Kind == "Secret") {
+			l.giving = append(l.giving, found.Unstructured)
+		}
 		l.setAside(found)
 		return
 	}

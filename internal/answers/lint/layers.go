@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/accounts"
 	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/builtin"
 	"github.com/strata-project/strata/internal/dependencies"
@@ -27,6 +28,7 @@ import (
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/placement"
+	"github.com/strata-project/strata/internal/reserved"
 	"github.com/strata-project/strata/internal/sources"
 	"github.com/strata-project/strata/internal/versions"
 )
@@ -130,15 +132,30 @@ func (l *linter) isMissing(name string) bool {
 	return err != nil
 }
 
+// buildOf returns how a layer's directory becomes objects. What only a cluster gives is not
+// known here: such variables stay as they are written, and all others are put in.
+func (l *linter) buildOf(each *layer) (builds.Build, error) {
+	var given []builds.Variables
+	unknown := false
+	if after := each.Spec.PostBuild; after != nil {
+		for _, from := range after.SubstituteFrom {
+			variables, known := builds.KnownVariables(l.giving, from.Kind, accounts.NamespaceOf(each.AddonsLayer, ""), from.Name)
+			unknown = unknown || !known
+			given = append(given, variables)
+		}
+	}
+	how, err := builds.Of(&each.Spec, given...)
+	if unknown {
+		how = how.WithVariablesUnknown()
+	}
+	return how, err
+}
+
 // readLayer reads the directory of a layer.
 func (l *linter) readLayer(each *layer) error {
-	how, err := builds.Of(&each.Spec)
+	how, err := l.buildOf(each)
 	if err != nil {
 		return err
-	}
-	if after := each.Spec.PostBuild; after != nil && len(after.SubstituteFrom) > 0 {
-		// What a cluster gives is not known here, so variables stay as they are written.
-		how.Substitution, how.VariablesUnknown = nil, true
 	}
 	found, err := l.directory(each.Spec.Source.Path, how)
 	if err != nil {
@@ -166,6 +183,7 @@ func (l *linter) readLayer(each *layer) error {
 		l.addMistake(Error, mistake, path.Clean(each.Spec.Source.Path), each.label())
 	}
 	l.checkContent(each, found.content, how)
+	l.checkRefused(each, found.content, len(found.mistakes) > 0)
 	each.content = found.content
 	each.listing = layers.ListingOf(found.content)
 	for _, manifest := range found.content.Manifests {
@@ -226,6 +244,30 @@ func (l *linter) checkContent(each *layer, content *directories.Directory, how b
 		var mistake *directories.ContentError
 		if errors.As(layers.CheckScope(*manifest, l.scopeOf(manifest.Object)), &mistake) {
 			l.add(ruleManifest, l.origin(manifest.File, manifest.Line, manifest.Object), mistake.Field, each.label(), "%s", mistake.Message)
+		}
+	}
+}
+
+// strataNamespace is where the controller is, unless it is installed elsewhere.
+const strataNamespace = "strata-system"
+
+// checkRefused finds what the controller refuses by the settings that it comes with: objects
+// that Strata, Flux or the cluster keep for themselves, accounts of Flux, and a directory
+// without objects, of which it is not known whether it is meant.
+func (l *linter) checkRefused(each *layer, content *directories.Directory, broken bool) {
+	if account := each.Spec.ServiceAccountName; slices.Contains(accounts.OfFlux, account) {
+		l.add(ruleManifest, each.place, "spec.serviceAccountName", each.label(),
+			"ServiceAccount %s is reserved for Flux (--reserved-service-accounts): name one that has the rights of this layer only", account)
+	}
+	if len(content.Manifests) == 0 && !broken {
+		l.addAs(Warning, rulePath, each.place, "spec.source.path", each.label(),
+			fmt.Sprintf("%s holds no objects: the controller waits for the annotation %s before a layer is empty", each.Spec.Source.Path, v1alpha1.AllowEmptyAnnotation))
+	}
+	for _, manifest := range content.Manifests {
+		id := manifest.ID()
+		if why := cmp.Or(reserved.Name(id, strataNamespace), reserved.Written(id.GroupKind(), manifest.Object)); why != "" && !manifest.IsStratas() {
+			l.add(ruleManifest, l.origin(manifest.File, manifest.Line, manifest.Object), "", each.label(),
+				"%s is %s, and no layer writes it: remove it from the directory, or give it another name, type or label", id, why)
 		}
 	}
 }

@@ -136,10 +136,11 @@ type linter struct {
 	plain          map[string][]place        // where other objects are
 	directories    map[built]*directory      // of layers
 	scopes         map[schema.GroupKind]objects.Scope
-	unreadable     map[string]bool // files that cannot be read
-	raws           map[int]string  // by finding, files that were read by themselves
-	written        []object        // identities of objects with a namespace
-	apartFrom      []aside         // what is wrong with objects that no layer may have
+	unreadable     map[string]bool              // files that cannot be read
+	raws           map[int]string               // by finding, files that were read by themselves
+	written        []object                     // identities of objects with a namespace
+	giving         []*unstructured.Unstructured // ConfigMaps and Secrets, which may give variables
+	apartFrom      []aside                      // what is wrong with objects that no layer may have
 	layers         []*layer
 	apart          map[string]map[string]bool // by folder, those of other clusters
 	bundles        map[string]*v1alpha1.ApplicationBundle

@@ -113,6 +113,44 @@ func TestRules(t *testing.T) {
 				"more/kustomization.yaml: warning ignored-document: has several documents, and kustomize reads the first alone: make it one",
 			},
 		},
+		"variables that files know": {
+			files: map[string]string{
+				"layers.yaml": addonsLayer("a", "./base", "  namespace: flux-system\n  postBuild: {substitute: {APP: a}, substituteFrom: [{kind: ConfigMap, name: s}]}\n") +
+					addonsLayer("b", "./base", "  namespace: flux-system\n  postBuild: {substitute: {APP: b}, substituteFrom: [{kind: ConfigMap, name: elsewhere}]}\n") +
+					addonsLayer("c", "./one", "  namespace: flux-system\n  postBuild: {substituteFrom: [{kind: ConfigMap, name: s}]}\n") +
+					addonsLayer("d", "./two", "  namespace: flux-system\n  postBuild: {substituteFrom: [{kind: ConfigMap, name: s}]}\n"),
+				"base/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${APP}-config\n  namespace: a\ndata: {domain: '${DOMAIN}'}\n",
+				"one/cm.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${CLASS}\n  namespace: a\n",
+				"two/cm.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: fast\n  namespace: a\n",
+				"flux/s.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n  namespace: flux-system\ndata: {CLASS: fast, DOMAIN: example.com}\n",
+			},
+			want: []string{"two/cm.yaml:1: error duplicate-object: ConfigMap a/fast of layer d is listed by layer c, too, in one/kustomization.yaml: remove one"},
+		},
+		"a circle through releases": {
+			files: map[string]string{
+				"layers.yaml": addonsLayer("apps", "./apps", "") + addonsLayer("db", "./db", dependsOn("apps")) + addonsLayer("calm", "./calm", "  wait: false\n") + addonsLayer("late", "./late", dependsOn("calm")),
+				"apps/r.yaml": release("web", "  dependsOn: [{name: db}]\n"),
+				"db/r.yaml":   release("db", ""),
+				"calm/r.yaml": release("calm", "  dependsOn: [{name: late}]\n"),
+				"late/r.yaml": release("late", ""),
+			},
+			want: []string{
+				"layers.yaml:6: error dependency-cycle: spec.prereqs.dependsOn: layers wait for each other through their releases: layer apps -> HelmRelease platform/web -> HelmRelease platform/db -> layer apps: remove one of the dependencies, or say wait: false where it is not needed",
+			},
+		},
+		"what the controller refuses": {
+			files: map[string]string{
+				"layers.yaml":              addonsLayer("empty", "./empty", "") + addonsLayer("token", "./token", "  serviceAccountName: kustomize-controller\n"),
+				"empty/kustomization.yaml": "resources: []\n",
+				"token/s.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n  namespace: a\n  annotations: {kubernetes.io/service-account.name: s}\n" +
+					"type: kubernetes.io/service-account-token\n",
+			},
+			want: []string{
+				"layers.yaml:8: warning path: spec.source.path: ./empty holds no objects: the controller waits for the annotation kraan.io/allow-empty before a layer is empty",
+				"layers.yaml:17: error manifest: spec.serviceAccountName: ServiceAccount kustomize-controller is reserved for Flux (--reserved-service-accounts): name one that has the rights of this layer only",
+				"token/s.yaml:1: error manifest: Secret a/s is a token of a ServiceAccount, which the cluster itself makes, and no layer writes it: remove it from the directory, or give it another name, type or label",
+			},
+		},
 		"inputs of a Platform": {
 			files: map[string]string{
 				"bundle.yaml": "apiVersion: kraan.io/v1alpha1\nkind: ApplicationBundle\nmetadata:\n  name: web\nspec:\n  family: web\n  version: 1.0.0\n" +

@@ -1,0 +1,108 @@
+// Copyright The Strata Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kustomizations
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/strata-project/strata/api/v1alpha1"
+	"github.com/strata-project/strata/internal/sources"
+)
+
+// SourceGroup is the API group of Flux's sources.
+const SourceGroup = "source.toolkit.fluxcd.io"
+
+// Source names one, by its kind and name: the namespace is left out, because a file may
+// leave it to a kustomization.
+type Source struct{ Kind, Name string }
+
+// SourceOf returns the source of a Kustomization.
+func SourceOf(object *unstructured.Unstructured) Source {
+	kind, _, _ := unstructured.NestedString(object.Object, "spec", "sourceRef", "kind")
+	name, _, _ := unstructured.NestedString(object.Object, "spec", "sourceRef", "name")
+	return Source{Kind: kind, Name: name}
+}
+
+// OwnSources returns the sources that are the repository itself, so that what they are asked
+// for is found in it: those of the roots that it names, and others of the same address.
+// Without such roots it is the one that flux bootstrap would make, or else the GitRepository
+// that most Kustomizations name.
+func OwnSources(written []Written, roots []Root) []Source {
+	var own []Source
+	for _, root := range roots {
+		if source := SourceOf(root.Object); !slices.Contains(own, source) {
+			own = append(own, source)
+		}
+	}
+	if len(own) == 0 {
+		own = mostNamed(written)
+	}
+	addresses := map[string]bool{}
+	for _, w := range written {
+		source := Source{w.Object.GetKind(), w.Object.GetName()}
+		if address := addressOf(w.Object); address != "" && slices.Contains(own, source) {
+			addresses[address] = true
+		}
+	}
+	for _, w := range written {
+		source := Source{w.Object.GetKind(), w.Object.GetName()}
+		if addresses[addressOf(w.Object)] && !slices.Contains(own, source) {
+			own = append(own, source)
+		}
+	}
+	return own
+}
+
+// addressOf returns where a source has its files from, and at which revision; empty for what
+// is none.
+func addressOf(object *unstructured.Unstructured) string {
+	if object.GroupVersionKind().Group != SourceGroup {
+		return ""
+	}
+	url, _, _ := unstructured.NestedString(object.Object, "spec", "url")
+	if url == "" {
+		return ""
+	}
+	ref, _, _ := unstructured.NestedMap(object.Object, "spec", "ref")
+	return fmt.Sprint(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"), " ", ref)
+}
+
+// mostNamed returns the source that is taken for the repository itself where no root says
+// which one is.
+func mostNamed(written []Written) []Source {
+	count := map[Source]int{}
+	var all []Source
+	for _, w := range written {
+		if !IsWhole(w.Object) {
+			continue
+		}
+		source := SourceOf(w.Object)
+		if source.Name == bootstrap {
+			return []Source{source}
+		}
+		if count[source] == 0 {
+			all = append(all, source)
+		}
+		count[source]++
+	}
+	if len(all) == 1 {
+		return all
+	}
+	all = slices.DeleteFunc(all, func(s Source) bool { return s.Kind != sources.GitRepository })
+	slices.SortStableFunc(all, func(a, b Source) int { return cmp.Or(count[b]-count[a], cmp.Compare(a.Name, b.Name)) })
+	return all[:min(len(all), 1)]
+}
+
+// Layer returns the layer that a Kustomization by itself becomes, also that of Flux itself:
+// it is how its directory is built.
+func Layer(k *kustomizev1.Kustomization) *v1alpha1.AddonsLayer {
+	c := treeOf([]Found{{Kustomization: k, Others: 1}}, nil).convert(k, Options{})
+	return c.Layer
+}
