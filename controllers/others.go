@@ -54,7 +54,7 @@ func (o *observer) observeOthers(ctx context.Context) error {
 		if found := o.contentOf(ctx, layer); found != nil {
 			asked, questions = append(asked, layer), append(questions, memory.Question{Layer: layer.Name, Origin: o.originIn(found, layer)})
 		} else {
-			o.unfound(ctx, layer)
+			o.unfound(layer)
 		}
 	}
 	found, unknown := o.r.listings.Concerning(questions, o.Twins.AllIDs(maps.Keys(o.Live)), o.Twins.AllIdentities(maps.Keys(o.Exclusive)))
@@ -82,7 +82,7 @@ func (o *observer) unreadable(layer *v1alpha1.AddonsLayer, search func() directo
 
 // unfound is unreadable of a layer that has no content. Where its source is gone, nothing
 // can have moved to it: what it listed last counts.
-func (o *observer) unfound(ctx context.Context, layer *v1alpha1.AddonsLayer) {
+func (o *observer) unfound(layer *v1alpha1.AddonsLayer) {
 	why := "its source has nothing to read"
 	switch gone := o.sources[sources.Of(layer, o.Settings.Namespace)].gone; {
 	case sources.IsOfBundle(layer) || !layers.MayUseSource(layer, o.Settings):

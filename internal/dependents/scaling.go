@@ -11,7 +11,12 @@ import (
 
 // standing says how a live object fares that has the content that is wanted. A scaling is no
 // roll-out: where nobody says in git how many replicas there are, others do.
-func (p *planner) standing(d *Dependent, entry Entry, live *unstructured.Unstructured, judge func(*unstructured.Unstructured) objects.Standing) objects.Standing {
+func (p *planner) standing(
+	d *Dependent,
+	entry Entry,
+	live *unstructured.Unstructured,
+	judge func(*unstructured.Unstructured) objects.Standing,
+) objects.Standing {
 	standing := judge(live)
 	if _, written := d.Object.Get(); !written || standing.Health != objects.Progressing || !d.isJudgedByStatus() || d.saysReplicas() {
 		return standing

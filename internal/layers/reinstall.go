@@ -72,7 +72,13 @@ func (o Observation) withoutReinstalls(wanted []dependents.Dependent) []dependen
 
 // reinstallGuard stops a plan that has Flux uninstall releases with volumes, unless somebody
 // said that this revision may.
-func reinstallGuard(o Observation, revision string, plan dependents.Plan, wanted []dependents.Dependent, allowed []string) (consume, opened []string, blocked *Blocked) {
+func reinstallGuard(
+	o Observation,
+	revision string,
+	plan dependents.Plan,
+	wanted []dependents.Dependent,
+	allowed []string,
+) (consume, opened []string, blocked *Blocked) {
 	if slices.Contains(allowed, allowedReinstall) {
 		return o.leftOver(v1alpha1.AllowReinstallAnnotation), allowed, nil
 	}

@@ -49,8 +49,10 @@ func TestUnread(t *testing.T) {
 		},
 		"another directory has it": {"it is another layer's", map[string]string{"base/a.yaml": movedFile, "apps/b.yaml": brokenFile}, builds.Build{}, false, ""},
 		"a key twice": {
-			"the file as a whole cannot be read", map[string]string{"apps/b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: broken}\ndata: {a: 1, a: 2}\n"},
-			builds.Build{}, false, "",
+			"the file as a whole cannot be read",
+			map[string]string{"apps/b.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: broken}\ndata: {a: 1, a: 2}\n"},
+			builds.Build{},
+			false, "",
 		},
 		"too large": {
 			"it is not searched", map[string]string{"apps/b.yaml": "# " + strings.Repeat("a", maxFile)}, builds.Build{}, false, "is larger than",
@@ -59,8 +61,10 @@ func TestUnread(t *testing.T) {
 			"all its files are searched", map[string]string{"apps/kustomization.yaml": "resources: [b.yaml]", "apps/b.yaml": brokenFile}, builds.Build{}, false, "",
 		},
 		"a kustomization of a file with it": {
-			"good or broken", map[string]string{"apps/kustomization.yaml": "resources: [a.yaml, b.yaml]", "apps/a.yaml": movedFile, "apps/b.yaml": brokenFile},
-			builds.Build{}, true, "",
+			"good or broken",
+			map[string]string{"apps/kustomization.yaml": "resources: [a.yaml, b.yaml]", "apps/a.yaml": movedFile, "apps/b.yaml": brokenFile},
+			builds.Build{},
+			true, "",
 		},
 		"a kustomization of a base with it": {
 			"outside of its directory", map[string]string{
@@ -86,7 +90,9 @@ func TestUnread(t *testing.T) {
 			}, builds.Build{}, false, "",
 		},
 		"a prefix": {
-			"names are made", map[string]string{"apps/kustomization.yaml": "resources: [b.yaml]\nnamePrefix: m-\n", "apps/b.yaml": brokenFile}, builds.Build{},
+			"names are made",
+			map[string]string{"apps/kustomization.yaml": "resources: [b.yaml]\nnamePrefix: m-\n", "apps/b.yaml": brokenFile},
+			builds.Build{},
 			false, "apps/kustomization.yaml has namePrefix",
 		},
 		"a suffix of a base": {
@@ -95,20 +101,28 @@ func TestUnread(t *testing.T) {
 			}, builds.Build{}, false, "x/kustomization.yaml has nameSuffix",
 		},
 		"a generator": {
-			"objects are made", map[string]string{"apps/kustomization.yaml": "configMapGenerator: [{name: x}]\nresources: [b.yaml]\n", "apps/b.yaml": brokenFile},
-			builds.Build{}, false, "has configMapGenerator",
+			"objects are made",
+			map[string]string{"apps/kustomization.yaml": "configMapGenerator: [{name: x}]\nresources: [b.yaml]\n", "apps/b.yaml": brokenFile},
+			builds.Build{},
+			false, "has configMapGenerator",
 		},
 		"a file that is not there": {
-			"it may have been forgotten, with what has moved", map[string]string{"apps/kustomization.yaml": "resources: [a.yaml]"}, builds.Build{},
+			"it may have been forgotten, with what has moved",
+			map[string]string{"apps/kustomization.yaml": "resources: [a.yaml]"},
+			builds.Build{},
 			false, "names a.yaml, which is not there",
 		},
 		"a file elsewhere": {
-			"nobody knows what it holds", map[string]string{"apps/kustomization.yaml": "resources: ['https://example.invalid/a.yaml']"}, builds.Build{},
+			"nobody knows what it holds",
+			map[string]string{"apps/kustomization.yaml": "resources: ['https://example.invalid/a.yaml']"},
+			builds.Build{},
 			false, "which is not in the artifact",
 		},
 		"a kustomization that is no YAML": {
-			"what it seems to name is searched", map[string]string{"apps/kustomization.yaml": "resources: [\n- ../common/a.yaml\n- b\n", "common/a.yaml": movedFile, "apps/b/b.yaml": otherFile},
-			builds.Build{}, true, "",
+			"what it seems to name is searched",
+			map[string]string{"apps/kustomization.yaml": "resources: [\n- ../common/a.yaml\n- b\n", "common/a.yaml": movedFile, "apps/b/b.yaml": otherFile},
+			builds.Build{},
+			true, "",
 		},
 		"a kustomization that is no YAML, of others": {
 			"it cannot mean it", map[string]string{"apps/kustomization.yaml": "resources: [\n- ../common/a.yaml\n", "common/a.yaml": otherFile}, builds.Build{}, false, "",
@@ -120,7 +134,8 @@ func TestUnread(t *testing.T) {
 			"all below is searched", map[string]string{"apps/x/b.yaml": brokenFile}, flux(v1alpha1.AddonsLayerSpec{Build: v1alpha1.BuildFlux}), false, "",
 		},
 		"variables": {
-			"names may be made of them", map[string]string{"apps/x/b.yaml": brokenFile + "name: ${name}"},
+			"names may be made of them",
+			map[string]string{"apps/x/b.yaml": brokenFile + "name: ${name}"},
 			flux(substituted), false, "has variables",
 		},
 		"a path that is a file": {"nothing is known", map[string]string{"apps": otherFile}, builds.Build{}, false, "is a file"},

@@ -228,7 +228,7 @@ func (s *simulation) assist() bool {
 		}
 		annotation := map[string]string{
 			v1alpha1.ReasonWouldReinstall: v1alpha1.AllowReinstallAnnotation,
-			v1alpha1.ReasonMassPrune: v1alpha1.AllowPruneAnnotation, v1alpha1.ReasonEmptyDirectory: v1alpha1.AllowEmptyAnnotation,
+			v1alpha1.ReasonMassPrune:      v1alpha1.AllowPruneAnnotation, v1alpha1.ReasonEmptyDirectory: v1alpha1.AllowEmptyAnnotation,
 			v1alpha1.ReasonPathNotFound: v1alpha1.AllowEmptyAnnotation, v1alpha1.ReasonWouldBreakDependants: v1alpha1.AllowBreakAnnotation,
 		}[condition(layer, v1alpha1.ReadyCondition).Reason]
 		if annotation == "" || layer.Annotations[annotation] != "" {

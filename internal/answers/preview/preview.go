@@ -365,7 +365,9 @@ func (p *Plan) Verdict() string {
 		return "Nothing would change."
 	}
 	var parts []string
-	for _, verb := range []Verb{Install, Reinstall, Upgrade, Downgrade, Change, Create, Update, Adopt, Correct, Supersede, Suspend, Resume, Release, Orphan, Prune} {
+	for _, verb := range []Verb{
+		Install, Reinstall, Upgrade, Downgrade, Change, Create, Update, Adopt, Correct, Supersede, Suspend, Resume, Release, Orphan, Prune,
+	} {
 		if count := p.Counts[verb]; count > 0 {
 			parts = append(parts, fmt.Sprintf("%d to %s", count, verb))
 		}
