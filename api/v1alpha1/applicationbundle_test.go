@@ -67,7 +67,7 @@ func TestValidationOfApplicationBundles(t *testing.T) {
 		"half a version":              {strings.Replace(spec("preview: true"), "version: 1.0.0,", "version: '1.0',", 1), "spec.version"},
 		"an end, and what is said":    {spec("preview: true, endOfLife: '2030-01-01T00:00:00Z', withdrawn: it loses data"), ""},
 		"a parameter twice":           {layer("applications: [{name: a, version: 1.0.0, parameters: [{name: a, value: b}, {name: a, value: c}]}]"), "Duplicate value"},
-		"a cluster without a Secret":  {layer("remoteCluster: {interval: 1m}"), "remoteCluster.kubeConfig"},
+		"a cluster without a Secret":  {layer("remoteCluster: {interval: 1m}"), "kubeConfig is missing"},
 		"a cluster's interval":        {layer("remoteCluster: {kubeConfig: {secretRef: {name: a, namespace: a}}, interval: 0s}"), "interval must be at least 1s"},
 		"an object that is no object": {layer("objects: [a]"), "objects[0]"},
 	}
