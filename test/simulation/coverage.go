@@ -110,7 +110,9 @@ func impossible(event, state string) string {
 		return "the layer is there"
 	case state == "Deleting" && event == "layer deleted":
 		return "it is being deleted already"
-	case (state == "absent" || state == "new") && slices.Contains(editsOfReleases, event):
+	case state == "new" && slices.Contains(editsOfObjects, event):
+		return "" // on a cluster that was given up something of a former layer of the name is left
+	case (state == "absent" || state == "new") && (slices.Contains(editsOfReleases, event) || slices.Contains(editsOfObjects, event)):
 		return "a layer that is not there, or was never looked at, has no releases"
 	}
 	return ""
@@ -118,9 +120,9 @@ func impossible(event, state string) string {
 
 // isRare tells whether an event may not happen in a state although it can: a copy of
 // a kubeconfig is there before a layer is looked at first only where that layer came
-// late.
+// late, and an object only where a former layer of the name has left it behind.
 func isRare(event, state string) bool {
-	return state == "new" && (event == "copy deleted by hand" || event == "credentials swapped")
+	return state == "new" && (event == "copy deleted by hand" || event == "credentials swapped" || slices.Contains(editsOfObjects, event))
 }
 
 // editsOfLayers want a layer that is there.
@@ -131,9 +133,11 @@ var editsOfLayers = []string{
 	"layer moved to a cluster", "layer flees its cluster", "layer abandoned", "foreign Namespace listed",
 }
 
-// editsOfReleases want an object that belongs to the layer.
+// editsOfReleases want a release that belongs to the layer.
 var editsOfReleases = []string{
 	"release drifts", "release deleted by hand", "release suspended by hand", "release resumed by hand",
 	"label taken off", "orphaned label forged", "release fails", "release heals",
-	"object drifts", "object deleted by hand", "Namespace loses its label",
 }
+
+// editsOfObjects want an object that belongs to the layer and is no release.
+var editsOfObjects = []string{"object drifts", "object deleted by hand", "Namespace loses its label"}
