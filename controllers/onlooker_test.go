@@ -14,10 +14,13 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -76,7 +79,7 @@ func newOnlooker(t *testing.T) *onlooker {
 	for _, gvk := range []schema.GroupVersionKind{layerVersion, helmReleaseVersion, configMapVersion, namespaceVersion} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		watching, err := c.Watch(ctx, list)
+		watching, err := watchOn(ctx, c, list)
 		if err != nil {
 			cancel()
 			t.Fatal(err)
@@ -88,6 +91,21 @@ func newOnlooker(t *testing.T) *onlooker {
 		following.Wait()
 	})
 	return o
+}
+
+// watchOn watches a kind from now on, and goes on where the API server ends that: it does where
+// it cannot deliver as fast as things change.
+func watchOn(ctx context.Context, c client.WithWatch, list *unstructured.UnstructuredList) (watch.Interface, error) {
+	if err := c.List(ctx, list, client.Limit(1)); err != nil {
+		return nil, err
+	}
+	return toolswatch.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &toolscache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			of := &unstructured.UnstructuredList{}
+			of.SetGroupVersionKind(list.GroupVersionKind())
+			return c.Watch(ctx, of, &client.ListOptions{Raw: &options})
+		},
+	})
 }
 
 // world returns what happens in a namespace, and plays Flux there.

@@ -149,8 +149,13 @@ func twins() []twin {
 			edits: []string{`{"spec":{"maxReplicas":50}}`, `{"spec":{"minReplicas":1}}`, `{"spec":{"behavior":{"scaleDown":{"stabilizationWindowSeconds":5}}}}`},
 		},
 		{
-			apiVersion: "v1", kind: "ResourceQuota", body: "spec: {hard: {pods: '5000'}}", later: "spec: {hard: {secrets: '5000'}}",
-			edits: []string{`{"spec":{"hard":{"pods":"6000"}}}`, `{"spec":{"hard":{"services":"10000"}}}`, `{"spec":{"hard":{"pods":null}}}`},
+			apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice",
+			body:  "addressType: IPv4\nendpoints: [{addresses: [192.0.2.1]}]\nports: [{name: http, port: 80}]",
+			later: "addressType: IPv4\nendpoints: [{addresses: [192.0.2.2]}]\nports: [{name: http, port: 80}]",
+			edits: []string{
+				`{"endpoints":[{"addresses":["192.0.2.9"]}]}`, `{"ports":[{"name":"http","port":81}]}`, `{"ports":[{"name":"hack","port":1},{"name":"http","port":80}]}`,
+				`{"endpoints":[{"addresses":["192.0.2.1"],"conditions":{"ready":false}}]}`,
+			},
 		},
 		{
 			apiVersion: "v1", kind: "LimitRange", body: "spec: {limits: [{type: Container, defaultRequest: {cpu: 10m}}]}",
@@ -518,11 +523,15 @@ func TestObjectsAreKeptAsFluxKeepsThem(t *testing.T) {
 			b.happens(c.past, object)
 		}
 	}
+	// Both have all rights, so that other tests go on without those for these kinds.
+	identity, err := stack.plane.User(f.prefix+"-controller", "system:masters")
+	f.must(err)
+	f.must(f.controllerAs(identity.Kubeconfig, testedBinary).Start(f.ctx))
 	revision := f.push(b.manifests(func(c course) string { return c.body }))
-	f.layer("ours", func(layer *v1alpha1.AddonsLayer) { layer.Spec.Source.Path = "./" + b.places["strata"] })
+	f.layer("ours", f.own, func(layer *v1alpha1.AddonsLayer) { layer.Spec.Source.Path = "./" + b.places["strata"] })
 	own := b.object(f.name("own"))
 	own.Object["spec"] = map[string]any{
-		"interval": "1h", "path": "./" + b.places["flux"], "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "addons"},
+		"interval": "1h", "retryInterval": "5s", "path": "./" + b.places["flux"], "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "addons"},
 	}
 	f.must(stack.client.Create(f.ctx, own))
 	t.Cleanup(func() { f.letGo(own) })

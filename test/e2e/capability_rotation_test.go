@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestPasswordsOfADatabaseRotate(t *testing.T) {
 	}
 
 	t.Log("the next password is asked for")
-	stop := f.reconnects(server, "shop")
+	connected, stop := f.reconnects(server, "shop")
 	bundle("1.1.0", ", rotation: {number: 1, keepPrevious: 0s}")
 	f.moveTo("shop", "1.1.0")
 	f.alterUsers(server, "shop-db", "shop-db-users-1both", port)
@@ -66,9 +67,13 @@ func TestPasswordsOfADatabaseRotate(t *testing.T) {
 		return nil
 	})
 	f.state("shop-apps", v1alpha1.StateDeployed)
-	if connected := stop(); connected < 5 {
-		t.Errorf("it has connected %d times", connected)
-	}
+	f.eventually("clients have connected all the time", func() error {
+		if times := connected.Load(); times < 5 {
+			return fmt.Errorf("it has connected %d times", times)
+		}
+		return nil
+	})
+	stop()
 	if who := stays.Ask("SELECT current_user"); who != "app0" {
 		t.Errorf("the client that stayed is %q", who)
 	}
@@ -103,13 +108,14 @@ func (f *fixture) released(name string) string {
 }
 
 // reconnects connects with what a release gives its application, again and again, until the
-// function that it returns is called, which says how often that was. None may fail.
-func (f *fixture) reconnects(server *postgres.Server, release string) (end func() int) {
+// function that it returns is called. None may fail. It counts how often that was.
+func (f *fixture) reconnects(server *postgres.Server, release string) (connected *atomic.Int64, end func()) {
 	f.Helper()
-	stop, ended, connected := make(chan struct{}), make(chan struct{}), 0
+	connected = &atomic.Int64{}
+	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for ; ; connected++ {
+		for ; ; connected.Add(1) {
 			select {
 			case <-stop:
 				return
@@ -126,11 +132,10 @@ func (f *fixture) reconnects(server *postgres.Server, release string) (end func(
 			}
 		}
 	}()
-	end = sync.OnceValue(func() int {
+	end = sync.OnceFunc(func() {
 		close(stop)
 		<-ended
-		return connected
 	})
-	f.Cleanup(func() { end() })
-	return end
+	f.Cleanup(end)
+	return connected, end
 }

@@ -56,14 +56,20 @@ func built(name string, flags ...string) func() (string, error) {
 // controller to be taken down.
 func (f *fixture) controller(binary func() (string, error), args ...string) *strata.Controller {
 	f.Helper()
-	path, err := binary()
-	f.must(err)
 	identity, err := stack.plane.ServiceAccount(f.ctx, strata.Namespace, "strata")
+	f.must(err)
+	return f.controllerAs(identity.Kubeconfig, binary, args...)
+}
+
+// controllerAs is controller with other rights than the chart's.
+func (f *fixture) controllerAs(kubeconfig string, binary func() (string, error), args ...string) *strata.Controller {
+	f.Helper()
+	path, err := binary()
 	f.must(err)
 	dir, err := os.MkdirTemp(stack.plane.Dir(), "strata-"+f.prefix+"-")
 	f.must(err)
 	controller, err := strata.Prepare(strata.Options{
-		Binary: path, Kubeconfig: identity.Kubeconfig, Dir: dir,
+		Binary: path, Kubeconfig: kubeconfig, Dir: dir,
 		Args: append([]string{"--log-level", "debug", "--watch-label-selector", ownController + "=" + f.prefix}, args...),
 	})
 	f.must(err)

@@ -56,16 +56,6 @@ var kindsOfTheSuite = []any{
 	map[string]any{"apiGroup": "cluster.x-k8s.io", "resources": []any{"clusters"}},
 	map[string]any{"apiGroup": "postgresql.cnpg.io", "resources": []any{"clusters"}},
 	map[string]any{"apiGroup": "apiextensions.k8s.io", "resources": []any{"customresourcedefinitions"}},
-	map[string]any{"apiGroup": "", "resources": []any{"limitranges", "podtemplates", "secrets"}},
-	map[string]any{"apiGroup": "apps", "resources": []any{"deployments", "daemonsets"}},
-	map[string]any{"apiGroup": "autoscaling", "resources": []any{"horizontalpodautoscalers"}},
-	map[string]any{"apiGroup": "batch", "resources": []any{"cronjobs"}},
-	map[string]any{"apiGroup": "coordination.k8s.io", "resources": []any{"leases"}},
-	map[string]any{"apiGroup": "networking.k8s.io", "resources": []any{"ingresses", "networkpolicies"}},
-	map[string]any{"apiGroup": "policy", "resources": []any{"poddisruptionbudgets"}},
-	map[string]any{"apiGroup": "rbac.authorization.k8s.io", "resources": []any{"roles", "clusterroles"}},
-	map[string]any{"apiGroup": "scheduling.k8s.io", "resources": []any{"priorityclasses"}},
-	map[string]any{"apiGroup": groupTwins, "resources": []any{"gears"}},
 }
 
 func TestMain(m *testing.M) {
