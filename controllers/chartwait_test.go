@@ -42,8 +42,8 @@ func (f *fixture) waitsForChart(name string) {
 }
 
 // TestFluxIsAskedWhenAChartIsThere shows that a release whose chart has come, at a version that
-// was tried before, does not wait for the next look of helm-controller, and that nobody asks
-// before.
+// was tried before, is reconciled by helm-controller at once. Strata does not ask for that while
+// the chart is missing.
 func TestFluxIsAskedWhenAChartIsThere(t *testing.T) {
 	f := newFixture(t, nil)
 	f.publish("v1", map[string]string{"base/release.yaml": f.release("app")})

@@ -50,7 +50,7 @@ type observer struct {
 	sought []string
 }
 
-// sourceRead is what was read of a source.
+// sourceRead is the result of reading a source.
 type sourceRead struct {
 	// artifact is nil where there is none.
 	artifact *repos.Artifact

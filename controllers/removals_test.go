@@ -51,8 +51,8 @@ func (f *fixture) broken(name string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: %s, name: %s}\ndata: {a: 1, a: 2}\n", f.namespace, name)
 }
 
-// A layer that cannot be read holds up its own removals and those of what it may list, and
-// nobody else's.
+// A layer that cannot be read holds up its own removals, and the removal of objects that it may
+// list. All other removals go on.
 func TestABrokenLayerHoldsUpItsOwnRemovals(t *testing.T) {
 	f := newFixture(t, nil)
 	files := map[string]string{
@@ -149,8 +149,8 @@ func TestLayersGoWithoutTheirSource(t *testing.T) {
 	}
 }
 
-// A release with volumes is not written in a way that has Flux uninstall it, until somebody
-// says so for this revision.
+// Flux would uninstall a release with volumes. Strata does not write the change until the
+// annotation allows this revision.
 func TestAReinstallationWaitsForConsent(t *testing.T) {
 	f := newFixture(t, nil)
 	files := func(chart string) map[string]string {

@@ -371,8 +371,8 @@ type ValuesReference struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.kubeConfig) || has(self.secretRef) || has(self.__namespace__)",message="kubeConfig is missing: its secretRef names the Secret with the kubeconfig"
 type BundleCluster struct {
-	// KubeConfig names the Secret with the kubeconfig. It is required: without it and with a
-	// word of before, the API server names that one.
+	// KubeConfig names the Secret with the kubeconfig. It is required. Where an old
+	// field stands in its place, the API server names that field.
 	// +optional
 	KubeConfig BundleKubeConfig `json:"kubeConfig,omitzero"`
 

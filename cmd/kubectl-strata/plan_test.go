@@ -294,8 +294,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A release that Flux would uninstall and install anew is told as such, whatever its
-// charts make; and a change that makes the same says what changes.
+// The plan names a release that Flux would uninstall and install again, also where its chart
+// makes the same objects. A change of a HelmRelease that makes the same says what changes.
 func TestPlanSaysWhatFluxUninstalls(t *testing.T) {
 	r := newPlannedRepository(t)
 	tree, err := fs.Sub(controlplane.Charts(), "configmap")

@@ -24,8 +24,8 @@ func chartRelease(name, chart string, more ...any) directories.Manifest {
 	}}}, more...)...)
 }
 
-// A release with volumes is not written in a way that has Flux uninstall it, until somebody
-// says so.
+// Flux would uninstall a release with volumes. Strata does not write the change until the
+// annotation allows it.
 func TestReinstallGuard(t *testing.T) {
 	was := directoriestest.Of(oldRevision, chartRelease("a", "postgresql"), directoriestest.HelmRelease("b"))
 	now := directoriestest.Of(newRevision, chartRelease("a", "postgres-ha"), directoriestest.HelmRelease("b", "timeout", "3m"))

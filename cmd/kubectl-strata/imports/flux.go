@@ -196,8 +196,8 @@ func (i *fluxImport) run(ctx context.Context, names []string) error {
 	return i.write(ctx, names, found, nil)
 }
 
-// write makes layers of what was found, writes them, and tells of it. prove looks at them
-// together; nil on a cluster.
+// write makes layers of Kustomizations and writes their files. prove checks all layers together;
+// it is nil on a cluster.
 func (i *fluxImport) write(ctx context.Context, names []string, found *gather.Kustomizations,
 	prove func(context.Context, []kustomizations.Conversion) (gather.Proof, error),
 ) error {

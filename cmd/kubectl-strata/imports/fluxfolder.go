@@ -112,7 +112,7 @@ func (i *fluxImport) writeAll(ctx context.Context, names []string, found *gather
 	return nil
 }
 
-// list tells which clusters there are, of which one is to be chosen.
+// list prints the clusters of the repository. The user chooses one of them.
 func (i *fluxImport) list(found *gather.FluxRepository) error {
 	listed := fluxClusters{}
 	rows := make([][]string, 0, len(found.Clusters))

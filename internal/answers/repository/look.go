@@ -10,9 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,50 +24,19 @@ import (
 // passed over. A document that says kind and group of one, and cannot be read, is a problem,
 // with its file and line, and harms no other.
 func (r *Repository) Look(ctx context.Context, markers []string, paths ...string) (found []Manifest, problems []string, err error) {
-	if len(paths) == 0 {
-		paths = []string{"."}
-	}
-	seen := map[string]bool{}
-	for _, below := range paths {
-		below = path.Clean(filepath.ToSlash(below))
-		err := fs.WalkDir(r.Files, below, func(name string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case name != "." && strings.HasPrefix(entry.Name(), ".") && entry.IsDir():
-				return fs.SkipDir
-			case entry.IsDir() || seen[name] || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)):
-				return nil
-			}
-			seen[name] = true
-			data, err := r.readSmall(name)
-			if err != nil || !slices.ContainsFunc(markers, func(marker string) bool { return bytes.Contains(data, []byte(marker)) }) {
-				return err
-			}
-			manifests, wrong := documents(name, data, markers)
-			found, problems = append(found, manifests...), append(problems, wrong...)
-			return nil
-		})
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("%s has no %s", r.Name, below)
+	err = r.walk(ctx, paths, func(name string) error {
+		data, err := r.readSmall(name)
+		if err != nil || !slices.ContainsFunc(markers, func(marker string) bool { return bytes.Contains(data, []byte(marker)) }) {
+			return err
 		}
-		if err != nil {
-			return nil, nil, err
-		}
+		manifests, wrong := documents(name, data, markers)
+		found, problems = append(found, manifests...), append(problems, wrong...)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	return found, problems, nil
-}
-
-// readSmall reads a file that may hold manifests; others, and links that lead nowhere, hold
-// nothing.
-func (r *Repository) readSmall(name string) ([]byte, error) {
-	info, err := fs.Stat(r.Files, name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, nil //nolint:nilerr // as above
-	}
-	return fs.ReadFile(r.Files, name)
 }
 
 // documents returns the objects of one file, and says which cannot be read.

@@ -193,10 +193,24 @@ func (r *Repository) Manifests(ctx context.Context, paths ...string) ([]Manifest
 
 // ManifestsOf is Manifests for the kinds of an API group.
 func (r *Repository) ManifestsOf(ctx context.Context, group string, paths ...string) ([]Manifest, error) {
+	var found []Manifest
+	err := r.walk(ctx, paths, func(name string) error {
+		manifests, err := r.manifestsOf(name, group)
+		found = append(found, manifests...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// walk goes through the files below some paths that may hold manifests, each once, in the order
+// of their names; without paths, through all files.
+func (r *Repository) walk(ctx context.Context, paths []string, do func(name string) error) error {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	var found []Manifest
 	seen := map[string]bool{}
 	for _, below := range paths {
 		below = path.Clean(filepath.ToSlash(below))
@@ -212,31 +226,32 @@ func (r *Repository) ManifestsOf(ctx context.Context, group string, paths ...str
 				return nil
 			}
 			seen[name] = true
-			manifests, err := r.manifestsOf(name, group)
-			found = append(found, manifests...)
-			return err
+			return do(name)
 		})
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s has no %s", r.Name, below)
+			return fmt.Errorf("%s has no %s", r.Name, below)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return found, nil
+	return nil
+}
+
+// readSmall reads a file that may hold manifests; others, and links that lead nowhere, hold
+// nothing.
+func (r *Repository) readSmall(name string) ([]byte, error) {
+	info, err := fs.Stat(r.Files, name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, nil //nolint:nilerr // as above
+	}
+	return fs.ReadFile(r.Files, name)
 }
 
 func (r *Repository) manifestsOf(name, group string) ([]Manifest, error) {
-	info, err := fs.Stat(r.Files, name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, nil //nolint:nilerr // a link that leads nowhere holds nothing
-	}
-	data, err := fs.ReadFile(r.Files, name)
-	if err != nil {
+	data, err := r.readSmall(name)
+	if err != nil || !bytes.Contains(data, []byte(group)) {
 		return nil, err
-	}
-	if !bytes.Contains(data, []byte(group)) {
-		return nil, nil
 	}
 	var found []Manifest
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
