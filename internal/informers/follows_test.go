@@ -116,9 +116,7 @@ func TestFollowsForgetARefusal(t *testing.T) {
 	}
 	// The watch counts as begun once it has returned.
 	found := all.byID[followKey{ID: id}]
-	for deadline := time.Now().Add(time.Minute); all.failure(found) != nil && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "what was refused is forgotten", func() bool { return all.failure(found) == nil })
 	waiting, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := all.Get(waiting, who, id); !errors.Is(err, context.DeadlineExceeded) {
