@@ -106,7 +106,14 @@ func twice(object *unstructured.Unstructured) []Mistake {
 	if !clientgoscheme.Scheme.Recognizes(object.GroupVersionKind()) {
 		return nil
 	}
-	_, err := converter().ObjectToTyped(object)
+	// Fields that the kind does not have are left out: at one of them structured-merge-diff
+	// ends, and what stands beside it is looked at or not, by the order of a Go map. What is
+	// of another type cannot be read, and is refused for that.
+	known, err := withoutUnknown(object)
+	if err != nil {
+		return nil
+	}
+	_, err = converter().ObjectToTyped(known)
 	var all typed.ValidationErrors
 	if !errors.As(err, &all) {
 		return nil
@@ -118,6 +125,25 @@ func twice(object *unstructured.Unstructured) []Mistake {
 		}
 	}
 	return found
+}
+
+// withoutUnknown returns an object of a kind of Kubernetes with the fields alone that its Go type
+// has; an error where a value is of another type.
+func withoutUnknown(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	as, err := clientgoscheme.Scheme.New(object.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, as); err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(as)
+	if err != nil {
+		return nil, err
+	}
+	found := &unstructured.Unstructured{Object: content}
+	found.SetGroupVersionKind(object.GroupVersionKind())
+	return found, nil
 }
 
 var (
