@@ -33,6 +33,8 @@ type twin struct {
 	body, later string
 	// edits are merge patches that somebody makes by hand; they hold for both bodies.
 	edits []string
+	// pasts are who may have made the object before; anybody where it is empty.
+	pasts []string
 }
 
 const (
@@ -140,6 +142,9 @@ func twins() []twin {
 		{
 			apiVersion: "policy/v1", kind: "PodDisruptionBudget", body: "spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}",
 			later: "spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}",
+			// Where minAvailable stays, because it is Helm's or, with Flux, Argo CD's, the API server
+			// refuses what comes later, and kustomize-controller fails with all that it applies.
+			pasts: []string{"kubectl-client-side-apply", "kubectl"},
 			edits: []string{`{"spec":{"minAvailable":2}}`, `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`, `{"spec":{"selector":{"matchLabels":{"hack":"1"}}}}`},
 		},
 		{
@@ -293,7 +298,11 @@ func drawCourses(random *rand.Rand, each int) []course {
 		for i := range each {
 			c := course{twin: of, name: fmt.Sprintf("%s-%d", strings.ToLower(of.kind), i)}
 			if i%3 == 2 {
-				c.past = edit{manager: pick([]string{"kubectl-client-side-apply", "kubectl", "helm", "argocd-controller"}), patch: pick(of.edits)}
+				pasts := of.pasts
+				if len(pasts) == 0 {
+					pasts = []string{"kubectl-client-side-apply", "kubectl", "helm", "argocd-controller"}
+				}
+				c.past = edit{manager: pick(pasts), patch: pick(of.edits)}
 			}
 			for range random.IntN(3) + 1 {
 				c.edits = append(c.edits, draw(of))
