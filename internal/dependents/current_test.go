@@ -72,7 +72,8 @@ func TestWhoseFieldsAreChanged(t *testing.T) {
 		},
 		"fields became fewer": {
 			"what they say does not tell whether one of them is gone", 3, noted(`{"f:spec":{"f:image":{},"f:gone":{}}}`),
-			[]metav1.ManagedFieldsEntry{owns("strata", ours)}, "", false,
+			[]metav1.ManagedFieldsEntry{owns("strata", ours)},
+			"", false,
 		},
 		"whose fields they are was taken off": {
 			"applying says it again", 3, noted(ours), nil, "", false,
