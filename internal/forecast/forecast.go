@@ -59,6 +59,9 @@ type Step struct {
 	Spared string
 	// Decrypted is true where any field of the object may be one that was encrypted.
 	Decrypted bool
+	// DefaultReplicas is true where git says no number of replicas any more, so that the API
+	// server fills it in.
+	DefaultReplicas bool
 	// Before and Done are the object before and afterwards; nil where it is not
 	// there.
 	Before, Done *unstructured.Unstructured

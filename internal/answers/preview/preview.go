@@ -83,6 +83,8 @@ type Field struct {
 	Path string `json:"path"`
 	From any    `json:"from,omitempty"`
 	To   any    `json:"to,omitempty"`
+	// Default is true where git does not say To: the API server fills it in.
+	Default bool `json:"default,omitempty"`
 }
 
 // ObjectChange is what becomes of one object that a release renders.
