@@ -15,8 +15,9 @@ import (
 )
 
 var (
-	// HelmChartKind and OCIRepositoryKind are the kinds of what spec.chartRef may name.
-	HelmChartKind     = schema.GroupKind{Group: HelmRepositoryKind.Group, Kind: "HelmChart"}
+	// HelmChartKind is the kind of charts that Flux fetches.
+	HelmChartKind = schema.GroupKind{Group: HelmRepositoryKind.Group, Kind: "HelmChart"}
+	// OCIRepositoryKind is the kind of sources in a registry.
 	OCIRepositoryKind = schema.GroupKind{Group: HelmRepositoryKind.Group, Kind: "OCIRepository"}
 )
 

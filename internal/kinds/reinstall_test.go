@@ -81,11 +81,15 @@ func TestReinstallOf(t *testing.T) {
 		},
 		"another OCIRepository of the chart": {"the name of the chart counts", ref("podinfo-oci"), installed, ref("podinfo"), false, false, "", ""},
 		"a HelmChart of another chart": {
-			"it says so", ref("podinfo-oci"), installed, map[string]any{"chartRef": map[string]any{"kind": "HelmChart", "name": "valkey"}}, true, false,
+			"it says so", ref("podinfo-oci"), installed,
+			map[string]any{"chartRef": map[string]any{"kind": "HelmChart", "name": "valkey"}},
+			true, false,
 			"chart name: podinfo -> valkey", "",
 		},
 		"a HelmChart from a folder": {
-			"which chart lies there is not known", ref("podinfo-oci"), installed, map[string]any{"chartRef": map[string]any{"kind": "HelmChart", "name": "folder"}}, true, true,
+			"which chart lies there is not known", ref("podinfo-oci"), installed,
+			map[string]any{"chartRef": map[string]any{"kind": "HelmChart", "name": "folder"}},
+			true, true,
 			"if the chart has another name", "",
 		},
 		"the same OCIRepository": {"nothing changes", ref("podinfo-oci"), installed, with(ref("podinfo-oci"), "values", "x"), false, false, "", ""},

@@ -276,7 +276,8 @@ func unmet(o Observation, dependency dependencies.Dependency) *lack {
 	case other.Digest == "":
 		return of(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("what revision %s holds for %s cannot be read", o.Source.Revision, layer.Name))
 	case other.Digest != layer.Status.Digest:
-		changes := at(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("revision %s changes %s, which has not deployed that yet; ", o.Source.Revision, layer.Name), "")
+		changes := at(v1alpha1.ReasonDependencyNotDeployed,
+			fmt.Sprintf("revision %s changes %s, which has not deployed that yet; ", o.Source.Revision, layer.Name), "")
 		changes.underWay = isOnItsWay(layer)
 		return changes
 	}

@@ -60,10 +60,11 @@ func (f *fixture) readiness() *readiness {
 
 // note remembers what an object says, where it is news.
 func (r *readiness) note(object runtime.Object) {
-	kind, conditions := "Platform", []metav1.Condition(nil)
+	var kind string
+	var conditions []metav1.Condition
 	switch of := object.(type) {
 	case *v1alpha1.Platform:
-		conditions = of.Status.Conditions
+		kind, conditions = "Platform", of.Status.Conditions
 	case *v1alpha1.AddonsLayer:
 		kind, conditions = "layer", of.Status.Conditions
 	default:

@@ -25,13 +25,14 @@ func TestGoodCommitAfterARollbackIsNotCalledFailed(t *testing.T) {
 		back bool
 	}{
 		// Nothing of the release changes by the good commit, so that nothing has Flux look at it.
-		"no such version, then all as it was": {
-			func(f *fixture) string { return f.releaseWithoutChart("apps", "two") }, func(f *fixture) string { return f.configMapRelease("apps", "one") }, false,
-		},
-		"no such repository, then another version": {
+		"no such repository, then all as it was": {
 			func(f *fixture) string {
 				return strings.Replace(f.configMapRelease("apps", "two"), "name: charts", "name: nowhere", 1)
 			},
+			func(f *fixture) string { return f.configMapRelease("apps", "one") }, false,
+		},
+		"no such version, then another one": {
+			func(f *fixture) string { return f.releaseWithoutChart("apps", "two") },
 			func(f *fixture) string {
 				return strings.Replace(f.configMapRelease("apps", "three"), "1.0.0", "2.0.0", 1)
 			}, true,
