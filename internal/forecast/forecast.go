@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -97,6 +98,11 @@ type Forecast struct {
 	// Layers and Objects are what there is in the end.
 	Layers  []*v1alpha1.AddonsLayer
 	Objects map[objects.ID]*unstructured.Unstructured
+}
+
+// Find returns an object of the cluster that Strata runs in as it is in the end; nil for none.
+func (f Forecast) Find(gk schema.GroupKind, key types.NamespacedName) *unstructured.Unstructured {
+	return f.Objects[objects.ID{Group: gk.Group, Kind: gk.Kind, Namespace: key.Namespace, Name: key.Name}]
 }
 
 // Make makes a forecast. It is deterministic.

@@ -244,7 +244,8 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 	made := &preview.Rendered{Changes: r.changesOf(charts.Diff(renderedBy(before), renderedBy(after)), step.Decrypted), Objects: len(renderedBy(after))}
 	// A release that changes, and makes the same, says what it is that changes; and so does
 	// one that Flux installs anew.
-	if _, again := kinds.ReinstallOf(step.Before, step.Done); step.Before != nil && step.Done != nil && (again || len(made.Changes) == 0) {
+	_, again := kinds.ReinstallOf(step.Before, step.Done, kinds.Charts{Wanted: f.Find})
+	if step.Before != nil && step.Done != nil && (again || len(made.Changes) == 0) {
 		made.Changes = slices.Concat(own.Changes, made.Changes)
 	}
 	return made
