@@ -142,6 +142,7 @@ func (r *reaching) expand(ctx context.Context, at int) error {
 	}
 	files := r.f.filesOf(k.Spec.SourceRef.Kind, cmp.Or(k.Spec.SourceRef.Namespace, k.Namespace), k.Spec.SourceRef.Name)
 	if files == nil {
+		r.Found[at].Generator = kustomizations.GeneratorOf(r.f.written, k)
 		return nil // it is of another repository
 	}
 	layer := kustomizations.Layer(k)

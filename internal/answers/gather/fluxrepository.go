@@ -6,6 +6,7 @@ package gather
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -18,6 +19,7 @@ import (
 	"github.com/strata-project/strata/internal/answers/kustomizations"
 	"github.com/strata-project/strata/internal/answers/repository"
 	"github.com/strata-project/strata/internal/builds"
+	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/objects"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/sources"
@@ -66,7 +68,7 @@ type FluxCluster struct {
 }
 
 // markers are the texts by one of which a file is looked into.
-var markers = []string{kustomizev1.GroupVersion.Group, kustomizations.SourceGroup, kustomizations.InstanceGroup, "instance:"}
+var markers = []string{kustomizev1.GroupVersion.Group, kustomizations.SourceGroup, kustomizations.InstanceGroup, kustomizations.GeneratorGroup, "instance:"}
 
 // OpenFlux finds the roots of a repository, and all that they reach. Each Kustomization whose
 // directory is in the repository is built as Flux builds it, so that what it applies has the
@@ -117,6 +119,11 @@ func (f *FluxRepository) findClusters(ctx context.Context, r *repository.Reposit
 		}
 	}
 	roots := kustomizations.Begun(f.written)
+	for i := range roots {
+		if err := f.patch(ctx, &roots[i]); err != nil {
+			return err
+		}
+	}
 	if options.Path != "" {
 		roots = []kustomizations.Root{{
 			Object: kustomizations.RootOf(kustomizations.DefaultNamespace, kustomizations.DefaultNamespace, sources.GitRepository, options.Path), Bootstrap: true,
@@ -157,6 +164,22 @@ func (f *FluxRepository) findClusters(ctx context.Context, r *repository.Reposit
 		}
 	}
 	return nil
+}
+
+// patch gives a root the patches that a FluxInstance has for it.
+func (f *FluxRepository) patch(ctx context.Context, root *kustomizations.Root) error {
+	if len(root.Patches) == 0 {
+		return nil
+	}
+	patched, err := f.session.Patched(ctx, root.Object, root.Patches)
+	if errors.As(err, new(*directories.ContentError)) {
+		f.Problems = append(f.Problems, fmt.Sprintf("%s: the patches of its Kustomization cannot be put in: %v", root.File, err))
+		return nil
+	}
+	if err == nil {
+		root.Object = patched
+	}
+	return err
 }
 
 // unbegun returns the Kustomizations that nothing applies, where no root is named.

@@ -19,6 +19,29 @@ import (
 // SourceGroup is the API group of Flux's sources.
 const SourceGroup = "source.toolkit.fluxcd.io"
 
+// GeneratorGroup is the API group of ArtifactGenerators, which make sources of others.
+const GeneratorGroup = "source.extensions.fluxcd.io"
+
+// GeneratorOf returns the name of the ArtifactGenerator that makes the source of a
+// Kustomization; empty where no file says one.
+func GeneratorOf(written []Written, k *kustomizev1.Kustomization) string {
+	if k.Spec.SourceRef.Kind != sources.ExternalArtifact {
+		return ""
+	}
+	for _, w := range written {
+		if gvk := w.Object.GroupVersionKind(); gvk.Group != GeneratorGroup || gvk.Kind != "ArtifactGenerator" {
+			continue
+		}
+		artifacts, _, _ := unstructured.NestedSlice(w.Object.Object, "spec", "artifacts")
+		for _, artifact := range artifacts {
+			if of, _ := artifact.(map[string]any); of["name"] == k.Spec.SourceRef.Name {
+				return w.Object.GetName()
+			}
+		}
+	}
+	return ""
+}
+
 // Source names one, by its kind and name: the namespace is left out, because a file may
 // leave it to a kustomization.
 type Source struct{ Kind, Name string }
