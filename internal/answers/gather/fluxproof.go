@@ -64,10 +64,6 @@ func (f *FluxRepository) Prove(ctx context.Context, cluster *FluxCluster, all []
 			continue
 		}
 		proof.Layers++
-		if len(built.objects) == 0 && !c.Missing {
-			proof.Problems = append(proof.Problems, fmt.Sprintf("layer %s: %s makes no object, and a layer does not empty itself: "+
-				"leave the Kustomization with Flux until it has one", c.Layer.Name, source.Path))
-		}
 		for _, object := range built.objects {
 			proof.Objects++
 			proof.add(c, object, own, holders)
