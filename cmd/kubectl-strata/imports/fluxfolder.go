@@ -188,7 +188,7 @@ func (i *fluxImport) list(found *gather.FluxRepository) error {
 // tellProof tells what all layers hold together.
 func (i *fluxImport) tellProof() {
 	proof := i.report.Proof
-	if proof == nil || proof.Layers == 0 {
+	if proof == nil {
 		return
 	}
 	if len(proof.Problems) == 0 && proof.Objects > 0 {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -37,8 +38,9 @@ type builtDirectory struct {
 	err   error
 }
 
-// filesOf returns the files of a source; nil where it is another repository.
-func (f *FluxRepository) filesOf(kind, namespace, name string) *filesOfSource {
+// filesOf returns the files of a source; nil where it is another repository. artifacts are
+// those that the cluster makes of the repository.
+func (f *FluxRepository) filesOf(artifacts map[types.NamespacedName]*filesOfSource, kind, namespace, name string) *filesOfSource {
 	for _, given := range []string{kind + "/" + namespace + "/" + name, kind + "/" + name, namespace + "/" + name, name} {
 		if files := f.others[given]; files != nil {
 			return files
@@ -46,6 +48,9 @@ func (f *FluxRepository) filesOf(kind, namespace, name string) *filesOfSource {
 	}
 	if slices.Contains(f.own, kustomizations.Source{Kind: cmp.Or(kind, sources.GitRepository), Name: name}) {
 		return f.artifact
+	}
+	if kind == sources.ExternalArtifact {
+		return artifacts[types.NamespacedName{Namespace: namespace, Name: name}]
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (f *FluxRepository) Prove(ctx context.Context, cluster *FluxCluster, all []
 			continue
 		}
 		source := c.Layer.Spec.Source
-		files := f.filesOf(source.Kind, source.Namespace, source.Name)
+		files := f.filesOf(cluster.artifacts, source.Kind, source.Namespace, source.Name)
 		var built *builtDirectory
 		if files != nil {
 			var err error

@@ -46,7 +46,7 @@ func (f *FluxRepository) reachAll(ctx context.Context, cluster *FluxCluster, rea
 	for at := range r.reached {
 		reached[at] = true
 	}
-	cluster.Has = r.Kustomizations
+	cluster.Has, cluster.artifacts = r.Kustomizations, r.artifacts
 	return nil
 }
 
@@ -68,6 +68,8 @@ type reaching struct {
 	known, given map[objects.ID]builds.Variables
 	asked        map[string]bool
 	wanted       map[string]bool
+	// artifacts are those that are made of the repository.
+	artifacts map[types.NamespacedName]*filesOfSource
 }
 
 func (f *FluxRepository) newReach(cluster *FluxCluster, known map[objects.ID]builds.Variables, asked map[string]bool) *reaching {
@@ -75,6 +77,7 @@ func (f *FluxRepository) newReach(cluster *FluxCluster, known map[objects.ID]bui
 		Kustomizations: &Kustomizations{Texts: map[types.NamespacedName][]byte{}, Account: f.account, Problems: slices.Clone(f.Problems)},
 		f:              f, cluster: cluster, byKey: map[types.NamespacedName]int{}, reached: map[int]bool{},
 		known: known, given: map[objects.ID]builds.Variables{}, asked: asked, wanted: map[string]bool{},
+		artifacts: map[types.NamespacedName]*filesOfSource{},
 	}
 }
 
@@ -140,7 +143,7 @@ func (r *reaching) expand(ctx context.Context, at int) error {
 	for _, from := range substituteFrom(k) {
 		r.wanted[from.Name] = true
 	}
-	files := r.f.filesOf(k.Spec.SourceRef.Kind, cmp.Or(k.Spec.SourceRef.Namespace, k.Namespace), k.Spec.SourceRef.Name)
+	files := r.f.filesOf(r.artifacts, k.Spec.SourceRef.Kind, cmp.Or(k.Spec.SourceRef.Namespace, k.Namespace), k.Spec.SourceRef.Name)
 	if files == nil {
 		r.Found[at].Generator = kustomizations.GeneratorOf(r.f.written, k)
 		return nil // it is of another repository
@@ -167,6 +170,9 @@ func (r *reaching) expand(ctx context.Context, at int) error {
 		if !kustomizations.IsKustomization(object) {
 			others++
 			r.give(object)
+			if err := r.takeArtifacts(object); err != nil {
+				return err
+			}
 			continue
 		}
 		child := types.NamespacedName{Namespace: cmp.Or(object.GetNamespace(), kustomizations.DefaultNamespace), Name: object.GetName()}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 
@@ -53,6 +54,9 @@ type FluxRepository struct {
 	texts   [][]byte
 	// built are directories that were built before, by how they are.
 	built map[string]*builtDirectory
+	// made are artifacts that are made of the repository, which lie in the folder laidOut.
+	made    map[string]*filesOfSource
+	laidOut string
 	// Problems say which files cannot be read.
 	Problems []string
 }
@@ -63,6 +67,8 @@ type FluxCluster struct {
 	Has *Kustomizations
 	// values are those of ConfigMaps and Secrets that the repository gives it.
 	values map[objects.ID]builds.Variables
+	// artifacts are those that it makes of the repository.
+	artifacts map[types.NamespacedName]*filesOfSource
 	// beside are ConfigMaps and Secrets that stand beside its roots.
 	beside []*unstructured.Unstructured
 }
@@ -84,7 +90,7 @@ func OpenFlux(ctx context.Context, r *repository.Repository, options FluxOptions
 	}
 	f := &FluxRepository{
 		artifact: &filesOfSource{FS: artifact}, others: map[string]*filesOfSource{}, session: repos.NewSession(),
-		built: map[string]*builtDirectory{}, Problems: problems,
+		built: map[string]*builtDirectory{}, made: map[string]*filesOfSource{}, Problems: problems,
 	}
 	for _, m := range found {
 		f.written, f.texts = append(f.written, kustomizations.Written{File: m.File, Object: m.Object}), append(f.texts, m.Text)
@@ -108,8 +114,13 @@ func OpenFlux(ctx context.Context, r *repository.Repository, options FluxOptions
 	return f, nil
 }
 
-// Close ends what was started to build directories.
-func (f *FluxRepository) Close() { f.session.Close() }
+// Close ends what was started to build directories, and removes what was laid out.
+func (f *FluxRepository) Close() {
+	f.session.Close()
+	if f.laidOut != "" {
+		_ = os.RemoveAll(f.laidOut) // nothing of it is needed
+	}
+}
 
 // findClusters finds the roots, and what each cluster's reach.
 func (f *FluxRepository) findClusters(ctx context.Context, r *repository.Repository, options FluxOptions) (err error) {

@@ -6,11 +6,13 @@ package kustomizations
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/sources"
@@ -40,6 +42,64 @@ func GeneratorOf(written []Written, k *kustomizev1.Kustomization) string {
 		}
 	}
 	return ""
+}
+
+// Artifact is what an ArtifactGenerator makes of folders of the repository.
+type Artifact struct {
+	Name    string
+	Folders []ArtifactFolder
+}
+
+// ArtifactFolder is a folder of the repository, and where it is in an artifact; both clean.
+type ArtifactFolder struct{ From, To string }
+
+// ArtifactsOf returns the artifacts that an object has made of whole folders of the sources
+// that are the repository itself. It leaves out those that are made in any other way.
+func ArtifactsOf(object *unstructured.Unstructured, own []Source) []Artifact {
+	if gvk := object.GroupVersionKind(); gvk.Group != GeneratorGroup || gvk.Kind != "ArtifactGenerator" {
+		return nil
+	}
+	var spec struct {
+		Sources []struct {
+			Alias string `json:"alias"`
+			Kind  string `json:"kind"`
+			Name  string `json:"name"`
+		} `json:"sources"`
+		Artifacts []struct {
+			Name string `json:"name"`
+			Copy []struct {
+				From     string   `json:"from"`
+				To       string   `json:"to"`
+				Strategy string   `json:"strategy"`
+				Exclude  []string `json:"exclude"`
+			} `json:"copy"`
+		} `json:"artifacts"`
+	}
+	given, _, _ := unstructured.NestedMap(object.Object, "spec")
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(given, &spec) != nil {
+		return nil // no API server takes it
+	}
+	aliases := map[string]bool{}
+	for _, source := range spec.Sources {
+		aliases[source.Alias] = slices.Contains(own, Source{source.Kind, source.Name})
+	}
+	var made []Artifact
+	for _, artifact := range spec.Artifacts {
+		one := Artifact{Name: artifact.Name}
+		for _, each := range artifact.Copy {
+			alias, from, _ := strings.Cut(strings.TrimPrefix(each.From, "@"), "/")
+			from, isFolder := strings.CutSuffix("./"+from, "/**")
+			to, isArtifact := strings.CutPrefix(each.To, "@artifact/")
+			if !aliases[alias] || !isFolder || !isArtifact || strings.ContainsAny(from, "*?[{") || len(each.Exclude) > 0 || each.Strategy != "" {
+				break
+			}
+			one.Folders = append(one.Folders, ArtifactFolder{From: path.Clean(from), To: path.Clean(to)})
+		}
+		if len(one.Folders) > 0 && len(one.Folders) == len(artifact.Copy) {
+			made = append(made, one)
+		}
+	}
+	return made
 }
 
 // Source names one, by its kind and name: the namespace is left out, because a file may
