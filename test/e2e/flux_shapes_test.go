@@ -4,7 +4,10 @@
 package e2e_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,6 +19,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +30,10 @@ import (
 
 // toSee are the shapes that import flux names something to be seen to in first: they are
 // not installed before that is done.
-var toSee = []string{}
+var toSee = []string{
+	"a-base-with-remote-files", "account-of-kustomize-controller", "decryption-without-secretref", "lint-lacks",
+	"odd-kustomizations-beside-good-ones", "path-of-another-source",
+}
 
 // fluxShape is a repository of internal/answers/gather/testdata/flux.
 type fluxShape struct {
@@ -46,31 +53,42 @@ func TestShapesOfFluxAreInstalled(t *testing.T) {
 	var shapes []fluxShape
 	var left []string
 	all := map[string]string{}
-	for i, name := range names {
+	for _, name := range names {
 		text, err := os.ReadFile(name)
 		f.must(err)
-		shape := fluxShape{name: strings.TrimSuffix(filepath.Base(name), ".txt"), namespace: fmt.Sprintf("%s-%d", f.prefix, i)}
-		dir, into := t.TempDir(), filepath.Join(t.TempDir(), "layers")
-		for file, text := range filesOfShape(string(text)) {
+		files, dir := filesOfShape(string(text)), t.TempDir()
+		for file, text := range files {
 			at := filepath.Join(dir, filepath.FromSlash(file))
 			f.must(os.MkdirAll(filepath.Dir(at), 0o750))
 			f.must(os.WriteFile(at, []byte(text), 0o600))
-			all[path.Join(shape.name, file)] = shape.placed(text)
 		}
-		code, said := command.run("import", "flux", "--all", "--from-dir", dir, "--into", into)
-		if code != 0 {
-			t.Logf("%s is not installed, for import flux says: %s", shape.name, said)
-			left = append(left, shape.name)
-			continue
-		}
-		for at, text := range f.folder(into, "") {
-			for _, document := range strings.Split(text, "\n---\n") {
-				layer := &v1alpha1.AddonsLayer{}
-				f.must(yaml.UnmarshalStrict([]byte(document), layer))
-				shape.place(f, layer, path.Dir(at))
+		for _, cluster := range command.clustersOf(dir) {
+			shape := fluxShape{name: strings.TrimSuffix(filepath.Base(name), ".txt") + cluster, namespace: fmt.Sprintf("%s-%d", f.prefix, len(shapes))}
+			into := filepath.Join(t.TempDir(), "layers")
+			args := []string{"import", "flux", "--from-dir", dir, "--into", into}
+			if cluster != "" {
+				args = append(args, "--cluster", cluster)
 			}
+			if code, said := command.run(args...); code != 0 {
+				t.Logf("%s is not installed, for import flux says: %s", shape.name, said)
+				left = append(left, shape.name)
+				continue
+			}
+			for file, text := range files {
+				all[path.Join(shape.name, file)] = shape.placed(text)
+			}
+			for _, text := range f.folder(into, "") {
+				for _, document := range strings.Split(text, "\n---\n") {
+					layer := &v1alpha1.AddonsLayer{}
+					f.must(yaml.UnmarshalStrict([]byte(document), layer))
+					shape.place(f, layer)
+				}
+			}
+			for _, text := range files {
+				shape.give(text)
+			}
+			shapes = append(shapes, shape)
 		}
-		shapes = append(shapes, shape)
 	}
 	if diff := cmp.Diff(toSee, left); diff != "" {
 		t.Errorf("shapes that are not installed: -want +got:\n%s", diff)
@@ -79,23 +97,44 @@ func TestShapesOfFluxAreInstalled(t *testing.T) {
 	for _, shape := range shapes {
 		f.install(shape)
 	}
-	for _, shape := range shapes {
-		for _, layer := range shape.layers {
-			f.eventually(shape.name+": layer "+layer.Name+" is deployed", func() error {
+	f.eventually("all layers are deployed", func() error {
+		var waiting []string
+		for _, shape := range shapes {
+			for _, layer := range shape.layers {
 				live := &v1alpha1.AddonsLayer{}
 				if err := stack.client.Get(f.ctx, types.NamespacedName{Name: layer.Name}, live); err != nil {
 					return err
 				}
 				if live.Status.State != v1alpha1.StateDeployed || live.Status.ObservedGeneration != live.Generation {
-					return fmt.Errorf("it is %s: %s", live.Status.State, readyMessage(live))
+					waiting = append(waiting, fmt.Sprintf("%s: layer %s is %s: %s", shape.name, live.Name, live.Status.State, readyMessage(live)))
 				}
-				return nil
-			})
+			}
 		}
+		if len(waiting) > 0 {
+			return errors.New(strings.Join(waiting, "\n"))
+		}
+		return nil
+	})
+	t.Logf("%d shapes were installed", len(shapes))
+}
+
+// clustersOf returns the clusters of a repository; one without a name where there is one
+// alone.
+func (p plugin) clustersOf(dir string) []string {
+	p.Helper()
+	_, text := p.run("import", "flux", "--dry-run", "-o", "json", "--from-dir", dir)
+	var listed struct {
+		Clusters []struct{ Name string }
 	}
-	if len(shapes)+len(left) != len(names) || len(shapes) < 12 {
-		t.Errorf("%d shapes were installed", len(shapes))
+	p.must(json.Unmarshal([]byte(text), &listed))
+	if len(listed.Clusters) == 0 {
+		return []string{""}
 	}
+	var names []string
+	for _, cluster := range listed.Clusters {
+		names = append(names, cluster.Name)
+	}
+	return names
 }
 
 // filesOfShape returns the files of a shape; the last one is what is expected elsewhere.
@@ -123,23 +162,40 @@ func (s *fluxShape) placed(text string) string {
 
 // place has a layer be one of the shape's folder and namespace. A layer of another source is
 // left out, and nothing waits for it: its files are not there.
-func (s *fluxShape) place(f *fixture, layer *v1alpha1.AddonsLayer, cluster string) {
+func (s *fluxShape) place(f *fixture, layer *v1alpha1.AddonsLayer) {
 	if layer.Spec.Source.Name != "flux-system" {
 		return
 	}
 	own := func(name string) string { return f.name(strings.TrimPrefix(s.namespace, f.prefix+"-") + "-" + name) }
-	if head, _, several := strings.Cut(cluster, "/"); several && (head == "one" || head == "two" || head == "staging" || head == "production") {
-		before := own
-		own = func(name string) string { return before(head + "-" + name) }
-	}
 	layer.Name = own(layer.Name)
 	for i, on := range layer.Spec.Prereqs.DependsOn {
 		layer.Spec.Prereqs.DependsOn[i] = own(on)
 	}
 	layer.Spec.Source.Namespace, layer.Spec.Source.Path = s.namespace, "./"+path.Join(s.name, layer.Spec.Source.Path)
 	layer.Spec.Namespace, layer.Spec.TargetNamespace = "", s.namespace
+	// Nothing is encrypted, and other tests make accounts, keys and Secrets of variables.
+	layer.Spec.ServiceAccountName, layer.Spec.Decryption = "", nil
 	layer.Spec.Interval, layer.Spec.OrphanGrace = &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: time.Second}
 	s.layers = append(s.layers, layer)
+}
+
+// give puts the variables of the ConfigMaps of a file into the layers that take them: other
+// tests make the accounts that may read them.
+func (s *fluxShape) give(text string) {
+	for _, document := range strings.Split(text, "\n---\n") {
+		found := &corev1.ConfigMap{}
+		if yaml.Unmarshal([]byte(document), found) != nil || found.Kind != "ConfigMap" {
+			continue // it is something else
+		}
+		for _, layer := range s.layers {
+			if layer.Spec.PostBuild == nil || !slices.ContainsFunc(layer.Spec.PostBuild.SubstituteFrom, func(from v1alpha1.SubstituteReference) bool { return from.Name == found.Name }) {
+				continue
+			}
+			given := maps.Clone(found.Data)
+			maps.Copy(given, layer.Spec.PostBuild.Substitute)
+			layer.Spec.PostBuild.Substitute = given
+		}
+	}
 }
 
 // install creates what a shape needs, and its layers.
@@ -161,6 +217,9 @@ func (f *fixture) install(shape fluxShape) {
 		return slices.ContainsFunc(shape.layers, func(layer *v1alpha1.AddonsLayer) bool { return layer.Name == name })
 	}
 	for _, layer := range shape.layers {
+		if layer.Spec.PostBuild != nil {
+			layer.Spec.PostBuild.SubstituteFrom = nil
+		}
 		layer.Spec.Prereqs.DependsOn = slices.DeleteFunc(layer.Spec.Prereqs.DependsOn, func(name string) bool { return !known(name) })
 		f.must(stack.client.Create(f.ctx, layer))
 	}

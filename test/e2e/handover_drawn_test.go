@@ -22,8 +22,11 @@ import (
 	"github.com/strata-project/strata/api/v1alpha1"
 )
 
-// drawnKustomizations is how many are handed over together.
-const drawnKustomizations = 50
+// drawnKustomizations are handed over together, and parents of them may apply others.
+const (
+	drawnKustomizations = 50
+	parents             = 8
+)
 
 // drawKustomizations draws a tree of Kustomizations, each with ConfigMaps of its own: files,
 // and the names, those that apply others first. It returns the first of all. The same seed gives the same ones.
@@ -41,9 +44,9 @@ func (h *handOver) drawKustomizations(seed uint64) (top *unstructured.Unstructur
 		}
 		parent := 0
 		if i > 0 {
-			parent = r.IntN(min(i, 8))
+			parent = r.IntN(min(i, parents))
 			// A brother comes first, which waits for none of its own.
-			if before := children[parent]; len(before) > 0 && is(40) {
+			if before := children[parent]; len(before) > 0 && is(25) {
 				spec["dependsOn"] = []any{map[string]any{"name": before[r.IntN(len(before))]}}
 			}
 			children[parent] = append(children[parent], name)
@@ -51,8 +54,8 @@ func (h *handOver) drawKustomizations(seed uint64) (top *unstructured.Unstructur
 		if is(50) {
 			spec["postBuild"] = map[string]any{"substitute": map[string]any{"who": short}}
 		}
-		if is(30) {
-			spec["nameSuffix"] = "-post"
+		if i >= parents && is(30) {
+			spec["nameSuffix"] = "-post" // others would be of another name
 		}
 		if is(30) {
 			spec["commonMetadata"] = map[string]any{"labels": map[string]any{"team": "shop"}}
@@ -81,11 +84,11 @@ func (h *handOver) drawKustomizations(seed uint64) (top *unstructured.Unstructur
 	return top
 }
 
-// configMaps says of each ConfigMap of the namespace what must stay (UID, and what it
-// holds and since when), and who has it.
-func (h *handOver) configMaps() (stays, owners map[string]string) {
+// configMaps says of each ConfigMap of the namespace what must stay (UID, generation and what
+// it holds), when that was applied, and who has it.
+func (h *handOver) configMaps() (stays, times, owners map[string]string) {
 	h.Helper()
-	stays, owners = map[string]string{}, map[string]string{}
+	stays, times, owners = map[string]string{}, map[string]string{}, map[string]string{}
 	list := &corev1.ConfigMapList{}
 	h.must(stack.client.List(h.ctx, list, client.InNamespace(h.prefix)))
 	for i := range list.Items {
@@ -100,10 +103,11 @@ func (h *handOver) configMaps() (stays, owners map[string]string) {
 				appliers, applied = append(appliers, entry.Manager), append(applied, *entry.Time)
 			}
 		}
-		stays[live.Name] = fmt.Sprint(live.UID, live.Generation, live.Data, applied)
+		stays[live.Name] = fmt.Sprint(live.UID, live.Generation, live.Data)
+		times[live.Name] = fmt.Sprint(applied)
 		owners[live.Name] = fmt.Sprintf("%v layer %s Kustomization %s", appliers, live.Labels[v1alpha1.LayerLabel], live.Labels["kustomize.toolkit.fluxcd.io/name"])
 	}
-	return stays, owners
+	return stays, times, owners
 }
 
 // A tree of fifty Kustomizations that is drawn is handed over by one command, and given back:
@@ -131,7 +135,7 @@ func TestDrawnKustomizationsAreHandedOverAndBack(t *testing.T) {
 		}
 	})
 	h.ready(revision)
-	stays, before := h.configMaps()
+	stays, times, before := h.configMaps()
 	if len(stays) < drawnKustomizations {
 		t.Fatalf("there are %d ConfigMaps", len(stays))
 	}
@@ -145,9 +149,12 @@ func TestDrawnKustomizationsAreHandedOverAndBack(t *testing.T) {
 	for _, name := range h.names {
 		h.deployed(strings.TrimPrefix(name, h.prefix+"-"), revision)
 	}
-	got, owners := h.configMaps()
+	got, applied, owners := h.configMaps()
 	if diff := cmp.Diff(stays, got); diff != "" {
 		t.Errorf("-before +after:\n%s", diff)
+	}
+	if diff := cmp.Diff(times, applied); diff != "" {
+		t.Errorf("an apply has found something to write: -before +after:\n%s", diff)
 	}
 	for name, owner := range owners {
 		short, _, _ := strings.Cut(name, "-")
@@ -162,7 +169,7 @@ func TestDrawnKustomizationsAreHandedOverAndBack(t *testing.T) {
 	}
 	h.Logf("they were given back in %s", time.Since(began))
 	h.ready(revision)
-	got, owners = h.configMaps()
+	got, _, owners = h.configMaps()
 	if diff := cmp.Diff(stays, got); diff != "" {
 		t.Errorf("-before +back:\n%s", diff)
 	}

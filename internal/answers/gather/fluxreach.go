@@ -85,6 +85,9 @@ func (f *FluxRepository) newReach(cluster *FluxCluster, known map[objects.ID]bui
 func (r *reaching) all(ctx context.Context) error {
 	for _, object := range r.cluster.beside {
 		r.give(object)
+		if err := r.takeArtifacts(object); err != nil {
+			return err
+		}
 	}
 	for _, root := range r.cluster.Roots {
 		at := slices.IndexFunc(r.f.written, func(w kustomizations.Written) bool {

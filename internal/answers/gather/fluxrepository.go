@@ -69,7 +69,7 @@ type FluxCluster struct {
 	values map[objects.ID]builds.Variables
 	// artifacts are those that it makes of the repository.
 	artifacts map[types.NamespacedName]*filesOfSource
-	// beside are ConfigMaps and Secrets that stand beside its roots.
+	// beside are ConfigMaps, Secrets and ArtifactGenerators that stand beside its roots.
 	beside []*unstructured.Unstructured
 }
 
@@ -233,7 +233,7 @@ func (f *FluxRepository) unbegun(ctx context.Context, isAsked func(string) bool)
 	return roots, nil
 }
 
-// besideOf returns the ConfigMaps and Secrets that stand beside the roots of a cluster, where
+// besideOf returns the ConfigMaps, Secrets and ArtifactGenerators that stand beside the roots of a cluster, where
 // the repository does not say what applies these: the same applies both.
 func (f *FluxRepository) besideOf(ctx context.Context, r *repository.Repository, cluster kustomizations.Cluster) ([]*unstructured.Unstructured, error) {
 	var folders []string
@@ -245,7 +245,7 @@ func (f *FluxRepository) besideOf(ctx context.Context, r *repository.Repository,
 	if len(folders) == 0 {
 		return nil, nil
 	}
-	found, _, err := r.Look(ctx, []string{"ConfigMap", "Secret"}, folders...)
+	found, _, err := r.Look(ctx, []string{"ConfigMap", "Secret", kustomizations.GeneratorGroup}, folders...)
 	var beside []*unstructured.Unstructured
 	for _, m := range found {
 		if slices.Contains(folders, path.Dir(m.File)) {

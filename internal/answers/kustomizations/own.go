@@ -31,7 +31,7 @@ func GeneratorOf(written []Written, k *kustomizev1.Kustomization) string {
 		return ""
 	}
 	for _, w := range written {
-		if gvk := w.Object.GroupVersionKind(); gvk.Group != GeneratorGroup || gvk.Kind != "ArtifactGenerator" {
+		if !isGenerator(w.Object) {
 			continue
 		}
 		artifacts, _, _ := unstructured.NestedSlice(w.Object.Object, "spec", "artifacts")
@@ -56,7 +56,7 @@ type ArtifactFolder struct{ From, To string }
 // ArtifactsOf returns the artifacts that an object has made of whole folders of the sources
 // that are the repository itself. It leaves out those that are made in any other way.
 func ArtifactsOf(object *unstructured.Unstructured, own []Source) []Artifact {
-	if gvk := object.GroupVersionKind(); gvk.Group != GeneratorGroup || gvk.Kind != "ArtifactGenerator" {
+	if !isGenerator(object) {
 		return nil
 	}
 	var spec struct {
@@ -163,17 +163,15 @@ func mostNamed(written []Written) []Source {
 	count := map[Source]int{}
 	var all []Source
 	for _, w := range written {
-		if !IsWhole(w.Object) {
-			continue
+		for _, source := range namedBy(w.Object) {
+			if source.Name == bootstrap {
+				return []Source{source}
+			}
+			if count[source] == 0 {
+				all = append(all, source)
+			}
+			count[source]++
 		}
-		source := SourceOf(w.Object)
-		if source.Name == bootstrap {
-			return []Source{source}
-		}
-		if count[source] == 0 {
-			all = append(all, source)
-		}
-		count[source]++
 	}
 	if len(all) == 1 {
 		return all
@@ -181,6 +179,31 @@ func mostNamed(written []Written) []Source {
 	all = slices.DeleteFunc(all, func(s Source) bool { return s.Kind != sources.GitRepository })
 	slices.SortStableFunc(all, func(a, b Source) int { return cmp.Or(count[b]-count[a], cmp.Compare(a.Name, b.Name)) })
 	return all[:min(len(all), 1)]
+}
+
+// namedBy returns the sources that a Kustomization names, or an ArtifactGenerator.
+func namedBy(object *unstructured.Unstructured) []Source {
+	if IsWhole(object) {
+		return []Source{SourceOf(object)}
+	}
+	if !isGenerator(object) {
+		return nil
+	}
+	var all []Source
+	given, _, _ := unstructured.NestedSlice(object.Object, "spec", "sources")
+	for _, each := range given {
+		source, _ := each.(map[string]any)
+		kind, _ := source["kind"].(string)
+		name, _ := source["name"].(string)
+		all = append(all, Source{kind, name})
+	}
+	return all
+}
+
+// isGenerator tells whether an object is an ArtifactGenerator.
+func isGenerator(object *unstructured.Unstructured) bool {
+	gvk := object.GroupVersionKind()
+	return gvk.Group == GeneratorGroup && gvk.Kind == "ArtifactGenerator"
 }
 
 // Layer returns the layer that a Kustomization by itself becomes, also that of Flux itself:
