@@ -36,13 +36,17 @@ func TestCompare(t *testing.T) {
 		want        Comparison
 	}{
 		"alike": {
-			"defaults, and ways to write a path, an interval and a namespace, are no difference", []Found{of("a", plain)},
-			[]Found{of("a", "interval: 1h, prune: true, force: false, path: a/, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}")}, nil,
+			"defaults, and ways to write a path, an interval and a namespace, are no difference",
+			[]Found{of("a", plain)},
+			[]Found{of("a", "interval: 1h, prune: true, force: false, path: a/, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}")},
+			nil,
 			Comparison{Same: 1},
 		},
 		"another path": {
-			"what was changed by hand, or not applied yet, is told by its fields", []Found{of("a", plain)},
-			[]Found{of("a", "interval: 1h, prune: true, path: ./b, suspend: true, sourceRef: {kind: GitRepository, name: flux-system}")}, nil,
+			"what was changed by hand, or not applied yet, is told by its fields",
+			[]Found{of("a", plain)},
+			[]Found{of("a", "interval: 1h, prune: true, path: ./b, suspend: true, sourceRef: {kind: GitRepository, name: flux-system}")},
+			nil,
 			Comparison{Differences: []Difference{{Of: key, File: "ks.yaml", Fields: []string{"path", "suspend"}}}},
 		},
 		"not applied":  {"the cluster lacks it", []Found{of("a", plain)}, nil, nil, Comparison{Differences: []Difference{{Of: key, Only: InRepository, File: "ks.yaml"}}}},

@@ -51,14 +51,16 @@ func TestCircle(t *testing.T) {
 	}{
 		"none": {"each waits for what does not wait for it", []Layer{layer("a", nil, "web<db"), layer("b", nil, "db")}, nil},
 		"through a release": {
-			"web is not ready before db, which comes after a", []Layer{layer("a", nil, "web<db"), layer("b", []string{"a"}, "db")},
+			"web is not ready before db, which comes after a",
+			[]Layer{layer("a", nil, "web<db"), layer("b", []string{"a"}, "db")},
 			[]string{"layer a", "HelmRelease shop/web", "HelmRelease shop/db", "layer a"},
 		},
 		"without wait": {
 			"a is deployed before web is ready", []Layer{withoutWait(layer("a", nil, "web<db")), layer("b", []string{"a"}, "db")}, nil,
 		},
 		"through a health check": {
-			"a looks at the health of db, which comes after a", []Layer{withoutWait(layer("a", nil), "db"), layer("b", []string{"a"}, "db")},
+			"a looks at the health of db, which comes after a",
+			[]Layer{withoutWait(layer("a", nil), "db"), layer("b", []string{"a"}, "db")},
 			[]string{"layer a", "HelmRelease shop/db", "layer a"},
 		},
 		"a health check that nothing reads": {"where all is waited for, health checks are left alone", []Layer{
