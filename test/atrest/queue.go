@@ -4,8 +4,10 @@
 package atrest
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -46,15 +48,40 @@ type look struct {
 	// timed is true where nothing but the clock has begun it, and failed where it is to be
 	// repeated.
 	timed, failed bool
-	// asked is how many requests there had been before.
-	asked int64
+	// asked counts the requests that were made with its context.
+	asked atomic.Int64
+}
+
+// reconciler makes looks, each with a context that names it.
+type reconciler struct {
+	reconcile.Reconciler
+	of *queue
+}
+
+type lookKey struct{}
+
+// Reconcile makes a look.
+func (r *reconciler) Reconcile(ctx context.Context, item reconcile.Request) (reconcile.Result, error) {
+	r.of.mu.Lock()
+	under := r.of.looks[item]
+	r.of.mu.Unlock()
+	return r.Reconciler.Reconcile(context.WithValue(ctx, lookKey{}, under), item)
+}
+
+// asks notes a request.
+func (o *Observer) asks(ctx context.Context) {
+	o.moves.Add(1)
+	if under, is := ctx.Value(lookKey{}).(*look); is && under != nil {
+		under.asked.Add(1)
+	}
 }
 
 // cause is why an item waits: for a clock that has come, or for anything else, or both.
 type cause struct{ clock, other bool }
 
-// observe makes a queue that is observed.
-func (o *Observer) observe(
+// observe makes the queue of a controller, which is observed.
+func (r *reconciler) observe(
+	o *Observer,
 	name string,
 	limiter workqueue.TypedRateLimiter[reconcile.Request],
 	makes newQueue,
@@ -65,6 +92,7 @@ func (o *Observer) observe(
 		causes: map[reconcile.Request]cause{}, still: map[reconcile.Request]bool{},
 	}
 	q.add = func(item reconcile.Request, _ priorityqueue.AddOpts) { q.TypedRateLimitingInterface.Add(item) }
+	r.of = q
 	o.mu.Lock()
 	o.queues = append(o.queues, q)
 	o.mu.Unlock()
@@ -77,7 +105,6 @@ func (o *Observer) observe(
 
 // put adds an item, now or later. Of two moments the earlier one counts.
 func (q *queue) put(item reconcile.Request, options priorityqueue.AddOpts) {
-	q.by.moves.Add(1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	after := options.After
@@ -89,6 +116,7 @@ func (q *queue) put(item reconcile.Request, options priorityqueue.AddOpts) {
 	}
 	options.After, options.RateLimited = 0, false
 	if after <= 0 {
+		q.by.moves.Add(1)
 		q.causes[item] = cause{clock: q.causes[item].clock, other: true}
 		q.add(item, options)
 		return
@@ -111,7 +139,6 @@ func (q *queue) comes(item reconcile.Request, of *delay, options priorityqueue.A
 	if q.delays[item] != of {
 		return // another moment counts
 	}
-	q.by.moves.Add(1)
 	q.causes[item] = cause{clock: true, other: q.causes[item].other}
 	q.add(item, options)
 	delete(q.delays, item)
@@ -161,10 +188,13 @@ func (q *queue) asks() {
 }
 
 func (q *queue) begins(item reconcile.Request) {
-	q.by.moves.Add(1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.looks[item] = &look{timed: q.causes[item] == cause{clock: true}, asked: q.by.asked.Load()}
+	timed := q.causes[item] == cause{clock: true}
+	if !timed {
+		q.by.moves.Add(1)
+	}
+	q.looks[item] = &look{timed: timed}
 	delete(q.causes, item)
 	delete(q.still, item)
 }
@@ -172,11 +202,12 @@ func (q *queue) begins(item reconcile.Request) {
 func (q *queue) ends(item reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if under := q.looks[item]; under != nil && under.timed && !under.failed && under.asked == q.by.asked.Load() {
+	if under := q.looks[item]; under != nil && under.timed && !under.failed && under.asked.Load() == 0 {
 		q.still[item] = true
+	} else {
+		q.by.moves.Add(1)
 	}
 	delete(q.looks, item)
-	q.by.moves.Add(1)
 }
 
 // idle returns what there is still to do.
