@@ -36,6 +36,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -246,6 +247,14 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	f.must(err)
 	statuses := &signed.Keeper{}
 	options.Cache.DefaultTransform = statuses.Transform(options.Cache.DefaultTransform)
+	// A controller waits until it has looked at every RemoteCluster: those of the tests beside it are
+	// none of its own.
+	for object, selected := range options.Cache.ByObject {
+		if _, is := object.(*v1alpha1.RemoteCluster); is {
+			selected.Namespaces = map[string]cache.Config{f.namespace: {}, f.namespace + "-victim": {}}
+			options.Cache.ByObject[object] = selected
+		}
+	}
 	f.observer = atrest.New(atrest.Options{Aside: aside})
 	mgr, err := ctrl.NewManager(f.observer.Config(server), options)
 	f.must(err)

@@ -6,6 +6,7 @@ package atrest
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,8 +34,9 @@ type queue struct {
 	looks  map[reconcile.Request]*look
 	// causes say why the items that wait do so.
 	causes map[reconcile.Request]cause
-	// still are the items whose last look began by the clock alone, and has done nothing.
-	still map[reconcile.Request]bool
+	// did says of each item what its last look did; nothing where it began by the clock alone, and
+	// did nothing.
+	did map[reconcile.Request]string
 }
 
 // delay is how long an item is put off.
@@ -48,8 +50,8 @@ type look struct {
 	// timed is true where nothing but the clock has begun it, and failed where it is to be
 	// repeated.
 	timed, failed bool
-	// asked counts the requests that were made with its context.
-	asked atomic.Int64
+	// asked is a request that was made with its context; nil where none was.
+	asked atomic.Pointer[string]
 }
 
 // reconciler makes looks, each with a context that names it.
@@ -60,6 +62,23 @@ type reconciler struct {
 
 type lookKey struct{}
 
+// did says what a look did; nothing where it began by the clock alone, made no request and did not
+// fail.
+func (l *look) did() string {
+	switch {
+	case l == nil:
+		return "was not seen"
+	case l.failed:
+		return "failed"
+	case !l.timed:
+		return "had something to look at"
+	}
+	if asked := l.asked.Load(); asked != nil {
+		return "asked " + *asked
+	}
+	return ""
+}
+
 // Reconcile makes a look.
 func (r *reconciler) Reconcile(ctx context.Context, item reconcile.Request) (reconcile.Result, error) {
 	r.of.mu.Lock()
@@ -69,10 +88,11 @@ func (r *reconciler) Reconcile(ctx context.Context, item reconcile.Request) (rec
 }
 
 // asks notes a request.
-func (o *Observer) asks(ctx context.Context) {
+func (o *Observer) asks(req *http.Request) {
 	o.moves.Add(1)
-	if under, is := ctx.Value(lookKey{}).(*look); is && under != nil {
-		under.asked.Add(1)
+	if under, is := req.Context().Value(lookKey{}).(*look); is && under != nil {
+		what := req.Method + " " + req.URL.Path
+		under.asked.Store(&what)
 	}
 }
 
@@ -89,7 +109,7 @@ func (r *reconciler) observe(
 	q := &queue{
 		TypedRateLimitingInterface: makes(name, limiter), name: name, by: o, limiter: limiter,
 		delays: map[reconcile.Request]*delay{}, looks: map[reconcile.Request]*look{},
-		causes: map[reconcile.Request]cause{}, still: map[reconcile.Request]bool{},
+		causes: map[reconcile.Request]cause{}, did: map[reconcile.Request]string{},
 	}
 	q.add = func(item reconcile.Request, _ priorityqueue.AddOpts) { q.TypedRateLimitingInterface.Add(item) }
 	r.of = q
@@ -196,17 +216,17 @@ func (q *queue) begins(item reconcile.Request) {
 	}
 	q.looks[item] = &look{timed: timed}
 	delete(q.causes, item)
-	delete(q.still, item)
+	delete(q.did, item)
 }
 
 func (q *queue) ends(item reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if under := q.looks[item]; under != nil && under.timed && !under.failed && under.asked.Load() == 0 {
-		q.still[item] = true
-	} else {
+	did := q.looks[item].did()
+	if did != "" {
 		q.by.moves.Add(1)
 	}
+	q.did[item] = did
 	delete(q.looks, item)
 }
 
@@ -224,8 +244,9 @@ func (q *queue) idle(soon time.Duration) error {
 		return fmt.Errorf("%s looks at %s", q.name, item)
 	}
 	for item, each := range q.delays {
-		if until := time.Until(each.until); until < soon && !q.still[item] {
-			return fmt.Errorf("%s looks at %s again in %s", q.name, item, until)
+		did, looked := q.did[item]
+		if until := time.Until(each.until); until < soon && (did != "" || !looked) {
+			return fmt.Errorf("%s looks at %s again in %s; the last look %s", q.name, item, until, did)
 		}
 	}
 	return nil

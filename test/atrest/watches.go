@@ -35,7 +35,7 @@ type transport struct {
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !isWatch(req) {
 		if t.by.options.Aside == nil || !t.by.options.Aside(req) {
-			t.by.asks(req.Context())
+			t.by.asks(req)
 		}
 		return t.next.RoundTrip(req)
 	}
