@@ -29,6 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,7 +37,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -251,7 +251,7 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	// none of its own.
 	for object, selected := range options.Cache.ByObject {
 		if _, is := object.(*v1alpha1.RemoteCluster); is {
-			selected.Namespaces = map[string]cache.Config{f.namespace: {}, f.namespace + "-victim": {}}
+			selected.Field = fields.OneTermEqualSelector("metadata.namespace", f.namespace)
 			options.Cache.ByObject[object] = selected
 		}
 	}
