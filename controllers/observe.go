@@ -46,6 +46,9 @@ type observer struct {
 	// sources of other layers that were read already, as many layers have one
 	// in common.
 	sources map[sources.Ref]sourceRead
+	// judged is true where it had been found out whether the layer's cluster may be written to
+	// before the cluster was looked at.
+	judged bool
 	// sought are the words by which other layers may mean an object that is to go.
 	sought []string
 }

@@ -108,6 +108,7 @@ type remembered struct {
 	begun        *begun
 	untold       untold
 	lastLooks    *lastLooks
+	lostVolumes  lostVolumes
 	// cacheEvents counts what the caches of all clusters tell of.
 	cacheEvents cacheEvents
 }

@@ -5,6 +5,8 @@ package controllers
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -39,6 +41,8 @@ func (o *observer) observeRemote(ctx context.Context) error {
 		return err
 	}
 	o.Forsaken[name.String()] = layers.IsForsaken(o.Layer, cluster)
+	// It is asked for first: what is judged in between would be taken for not connected.
+	o.judged = o.r.remotes.Judged(name.String())
 	o.Remote = &layers.Remote{
 		Name: name, Object: cluster, Connected: o.r.remotes.Get(name.String()) != nil, Mistaken: o.r.remotes.MistakenFor(name.String()),
 	}
@@ -135,13 +139,13 @@ func (p *Process) layersThatRead(ctx context.Context, cluster client.Object) []c
 	return requests(found...)
 }
 
-// awaitsConnection tells whether the layer's cluster has yet to be looked at by
-// this process: to say that it cannot be reached would be too early. Where something
-// comes, goes or changes hands, all others must have been looked at, too: two may be
-// the same cluster.
+// awaitsConnection tells whether the layer's cluster had yet to be looked at by this process
+// when the observation was made: to say that it cannot be reached would be too early. Where
+// something comes, goes or changes hands, all others must have been looked at by then, too: two
+// may be the same cluster.
 func (o *observer) awaitsConnection(ctx context.Context) bool {
-	if o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.r.remotes.Judged(o.cluster()) {
+	if o.Remote != nil && o.Remote.Object != nil && !o.Remote.Connected && !o.judged {
 		return true
 	}
-	return o.NeedsOthers() && !o.r.allSeen(ctx)
+	return o.NeedsOthers() && (!o.r.allSeen(ctx) || !maps.EqualFunc(o.Twins, o.r.remotes.Twins(), slices.Equal))
 }

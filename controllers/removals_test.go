@@ -191,6 +191,24 @@ func TestAReinstallationWaitsForConsent(t *testing.T) {
 	if chart() != "postgresql" {
 		t.Fatalf("the release was written: its chart is %s", chart())
 	}
+	// It is looked at whenever something happens to it, and asks for the volumes once in a while.
+	f.settle()
+	f.taken()
+	looks := f.looks.Load()
+	for i := range 5 {
+		touched := []byte(fmt.Sprintf(`{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, i))
+		f.must(f.client.Patch(f.ctx, &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "db"}}, client.RawPatch(types.MergePatchType, touched)))
+		f.settle()
+	}
+	requests, _ := f.taken()
+	if f.looks.Load() < looks+5 {
+		t.Errorf("the layer was looked at %d times: the test shows nothing", f.looks.Load()-looks)
+	}
+	for _, request := range requests {
+		if strings.Contains(request.what, "persistentvolumeclaims") || strings.Contains(request.what, "statefulsets") {
+			t.Errorf("it has asked again: %s", request.what)
+		}
+	}
 
 	f.annotated("base", v1alpha1.AllowReinstallAnnotation, v1alpha1.AllowNext)
 	f.eventually("the release is written", func() error {

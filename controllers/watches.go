@@ -254,9 +254,39 @@ var objectChanged = predicate.Funcs{
 	},
 }
 
-// dependantsOf returns the layers that depend on a layer.
+// dependantsOf returns the layers that depend on a layer. Those of another Platform that are
+// deployed do not wait for it, but what is not deployed behind them does (see dependsOnGate).
 func (r *AddonsLayerReconciler) dependantsOf(ctx context.Context, obj client.Object) []ctrl.Request {
-	return r.listRequests(ctx, client.MatchingFields{indexDependsOn: obj.GetName()})
+	found := r.listRequests(ctx, client.MatchingFields{indexDependsOn: obj.GetName()})
+	if platform := obj.GetLabels()[v1alpha1.PlatformLabel]; platform != "" {
+		found = append(found, r.waitBehind(ctx, obj.GetName(), platform, false, map[string]bool{})...)
+	}
+	return found
+}
+
+// waitBehind returns the layers that are not deployed and depend, not directly, on a layer of a
+// Platform through one of another Platform. behind is true once that was passed, and seen holds
+// the layers that were passed.
+func (r *AddonsLayerReconciler) waitBehind(ctx context.Context, name, platform string, behind bool, seen map[string]bool) []ctrl.Request {
+	list := &v1alpha1.AddonsLayerList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{indexDependsOn: name}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "cannot list layers")
+		return nil
+	}
+	var found []ctrl.Request
+	for i := range list.Items {
+		dependant := &list.Items[i]
+		of := dependant.Labels[v1alpha1.PlatformLabel]
+		if seen[dependant.Name] || of == "" || of == platform && !behind {
+			continue
+		}
+		if behind && dependant.Status.State != v1alpha1.StateDeployed {
+			found = append(found, requests(dependant.Name)...)
+		}
+		seen[dependant.Name] = true
+		found = append(found, r.waitBehind(ctx, dependant.Name, of, true, seen)...)
+	}
+	return found
 }
 
 // deletedAfter returns the layers that are not deleted before a layer is gone.

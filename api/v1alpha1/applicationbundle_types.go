@@ -370,6 +370,7 @@ type ValuesReference struct {
 // BundleCluster says where the kubeconfig of a cluster appears.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.kubeConfig) || has(self.secretRef) || has(self.__namespace__)",message="kubeConfig is missing: its secretRef names the Secret with the kubeconfig"
+// +kubebuilder:validation:XValidation:rule="!has(self.kubeConfig) || has(self.kubeConfig.secretRef.__namespace__) || has(self.__namespace__)",message="kubeConfig.secretRef.namespace is missing: it is where the Secret is"
 type BundleCluster struct {
 	// KubeConfig names the Secret with the kubeconfig. It is required. Where an old
 	// field stands in its place, the API server names that field.
@@ -411,11 +412,12 @@ type TemplatedSecretKey struct {
 	Name string `json:"name"`
 	// Namespace of the Secret, and of the RemoteCluster that is made for it; a text
 	// with templates. The RemoteCluster of a layer that itself is on a RemoteCluster is
-	// in the namespace of that one, and this is where on that cluster the Secret is.
+	// in the namespace of that one, and this is where on that cluster the Secret is. It is
+	// required. Where an old field stands in its place, the API server names that field.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +required
-	Namespace string `json:"namespace"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
 	// Key of the Secret's data. Where it is not given, value, config,
 	// kubeconfig and Config are tried.
 	// +kubebuilder:validation:MaxLength=253

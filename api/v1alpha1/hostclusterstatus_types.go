@@ -103,7 +103,7 @@ type HostStatus struct {
 	Name string `json:"name"`
 	// Role is control-plane or worker.
 	Role string `json:"role"`
-	// Class is Healthy, Empty, Broken, Away, Begun, or Residue.
+	// Class is Healthy, Empty, Dirty, InProgress, Broken or Unreachable.
 	Class string `json:"class"`
 	// Version of its kubelet; empty where that is not known.
 	// +optional

@@ -84,9 +84,11 @@ func TestOldWordsAreRefused(t *testing.T) {
 func TestOldWordsAloneAreNamed(t *testing.T) {
 	needsServer(t)
 	for cluster, want := range map[string]string{
-		"{secretRef: {name: a}, namespace: b}": "secretRef is now kubeConfig.secretRef: write that",
-		"{namespace: b}":                       "namespace is now kubeConfig.secretRef.namespace: write that",
-		"{interval: 1m}":                       "kubeConfig is missing: its secretRef names the Secret",
+		"{secretRef: {name: a}, namespace: b}":               "secretRef is now kubeConfig.secretRef: write that",
+		"{namespace: b}":                                     "namespace is now kubeConfig.secretRef.namespace: write that",
+		"{kubeConfig: {secretRef: {name: a}}, namespace: b}": "namespace is now kubeConfig.secretRef.namespace: write that",
+		"{kubeConfig: {secretRef: {name: a}}}":               "kubeConfig.secretRef.namespace is missing: it is where the Secret is",
+		"{interval: 1m}":                                     "kubeConfig is missing: its secretRef names the Secret",
 	} {
 		err := server.Create(t.Context(), parse(t, applicationBundle("old", "{name: a, remoteCluster: "+cluster+"}", "")), client.DryRunAll)
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {

@@ -153,7 +153,7 @@ func (t *tool) rollback(ctx context.Context, o *rollbackOptions, name string) er
 		return err
 	}
 	if o.plan {
-		p, err := t.planned(ctx, &planOptions{names: []string{name}, charts: o.charts}, func(g *gather.Plan) error {
+		p, err := t.planned(ctx, &planOptions{names: []string{name}, charts: o.charts, remote: remoteFlags{remote: true}}, func(g *gather.Plan) error {
 			return g.Annotate(name, map[string]any{v1alpha1.RollbackToAnnotation: o.to})
 		})
 		if err != nil {

@@ -292,3 +292,47 @@ func TestImportFluxOfSeveralClusters(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 }
+
+// With a cluster at hand, what it has in another way than the repository is listed.
+func TestImportFluxComparesWithTheCluster(t *testing.T) {
+	ks := func(name, path string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + ", namespace: flux-system}\n" +
+			"spec: {interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, path: " + path + "}\n"
+	}
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
+	dir := checkedOut(t, map[string]string{
+		"flux/a.yaml": ks("a", "./apps/a"), "flux/b.yaml": ks("b", "./apps/b"), "flux/c.yaml": ks("c", "./apps/c"),
+		"apps/a/a.yaml": strings.Replace(object, "NAME", "a", 1), "apps/b/b.yaml": strings.Replace(object, "NAME", "b", 1), "apps/c/c.yaml": strings.Replace(object, "NAME", "c", 1),
+	})
+	server := apitest.New(t, apitest.Parse(t, ks("a", "apps/a")+"---\n"+ks("b", "./elsewhere")+"---\n"+ks("made-by-hand", "./x")+fluxController(""))...)
+	t.Chdir(t.TempDir())
+	code, out, errOut := commandLine(t, server, terminal.Screen{}, "import flux --compare --from-dir "+dir)
+	if code != exitBlocked {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	for _, want := range []string{
+		"The cluster has 1 Kustomization in the same way, and 3 in another:",
+		"Kustomization flux-system/b has another path on the cluster",
+		"Kustomization flux-system/c is in flux/c.yaml, and not on the cluster",
+		"Kustomization flux-system/made-by-hand is on the cluster, and was not found in the repository",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q: %s%s", want, out, errOut)
+		}
+	}
+	if code, out, _ = commandLine(t, server, terminal.Screen{}, "import flux --compare --dry-run -o json --from-dir "+dir); code != exitBlocked ||
+		!strings.Contains(out, `"only": "cluster"`) || !strings.Contains(out, `"same": 1`) {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	same := apitest.New(t, apitest.Parse(t, ks("a", "apps/a")+"---\n"+ks("b", "./apps/b")+"---\n"+ks("c", "./apps/c"))...)
+	if code, out, errOut = commandLine(t, same, terminal.Screen{}, "import flux --compare --from-dir "+dir); code != exitFine ||
+		!strings.Contains(out, "The cluster has the same 3 Kustomizations.") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	if code, out, errOut = commandLine(t, nil, terminal.Screen{}, "import flux --from-dir "+dir); code != exitFine {
+		t.Errorf("no cluster is asked: exit code %d: %s%s", code, out, errOut)
+	}
+	if writes := server.Writes(); len(writes) > 0 {
+		t.Errorf("it has written %q", writes)
+	}
+}

@@ -51,8 +51,12 @@ ConfigMaps and Secrets of the folder; others stay as they are written.
 Of a folder or a commit counts what source-controller would make a GitRepository's
 artifact of: no links, and nothing that .sourceignore files or its spec.ignore name.
 
-Limits: what layers have on other clusters, and what you may not read, is taken to
-be as Strata left it; a source's includes and submodules are not looked at; a commit
+Where Flux would uninstall a release and install it anew, the volumes that depend on
+it are counted on its own cluster, by the kubeconfig that Strata keeps for that, where
+you may read its Secret. --remote=false asks no other cluster.
+
+Limits: what else layers have on other clusters, and what you may not read, is taken
+to be as Strata left it; a source's includes and submodules are not looked at; a commit
 that comes in between, and what Helm hooks or admission webhooks do, nobody
 foresees.
 
@@ -81,6 +85,7 @@ type planOptions struct {
 	noCharts bool
 	output   string
 	charts   chartOptions
+	remote   remoteFlags
 }
 
 // newPlan returns the command that shows what would be done.
@@ -109,6 +114,7 @@ func newPlan(t *tool) *cobra.Command {
 	o.charts.trustFlag(flags)
 	o.charts.secretsFlag(flags)
 	o.charts.fetchFlag(flags, "with --offline, ")
+	o.remote.addTo(command, "ask other clusters for the volumes of what Flux installs anew there, where you may read their kubeconfigs")
 	console.OutputFlag(command, &o.output, "json", "yaml", "markdown")
 	return command
 }
@@ -169,7 +175,12 @@ func (t *tool) planned(ctx context.Context, o *planOptions, change func(*gather.
 func (t *tool) gather(ctx context.Context, o *planOptions) (*gather.Plan, []string, error) {
 	options := o.PlanOptions
 	options.Charts = o.charts.ChartOptions
+	options.Stay = !o.remote.remote
 	options.OnRead = func(s *snapshot.Snapshot) { t.WarnUnread(s, "the plan does without them") }
+	var err error
+	if options.Allowed, err = o.remote.allowed(); err != nil {
+		return nil, nil, err
+	}
 	gathered, err := t.Cluster.Plan(ctx, options)
 	if err != nil {
 		return nil, nil, err

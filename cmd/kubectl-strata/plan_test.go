@@ -478,3 +478,32 @@ data: {value: hello, chartVersion: 1.0.0}
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }
+
+// Layers that wait for each other by what is in them are found before they do.
+func TestPlanFindsADeadlock(t *testing.T) {
+	layer := func(name, more string) string {
+		return "---\napiVersion: kraan.io/v1alpha1\nkind: AddonsLayer\nmetadata: {name: " + name + "}\n" +
+			"spec: {version: 1.0.0, source: {name: flux-system, namespace: flux-system, path: ./" + name + "}" + more + "}\n"
+	}
+	release := func(name, more string) string {
+		return "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: " + name + ", namespace: shop}\n" +
+			"spec: {interval: 1h, chart: {spec: {chart: ./chart, sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}}}" + more + "}\n"
+	}
+	files := map[string]string{
+		"layers.yaml": layer("apps", "") + layer("db", ", prereqs: {dependsOn: [apps]}"),
+		"apps/r.yaml": release("web", ", dependsOn: [{name: db}]"), "db/r.yaml": release("db", ""),
+	}
+	const want = "layers wait for each other through their releases, and none of them is ever deployed: " +
+		"layer apps -> HelmRelease shop/web -> HelmRelease shop/db -> layer apps: remove one of the dependencies"
+	code, out, errOut := commandLine(t, nil, terminal.Screen{}, "plan --offline --no-charts --k8s 1.34 --from-dir "+checkedOut(t, files))
+	if code != exitBlocked || !strings.Contains(out, want) {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	if strings.Count(out, "layers wait for each other") != 1 {
+		t.Errorf("it is told more than once:\n%s", out)
+	}
+	files["layers.yaml"] = layer("apps", ", wait: false") + layer("db", ", prereqs: {dependsOn: [apps]}")
+	if _, out, _ := commandLine(t, nil, terminal.Screen{}, "plan --offline --no-charts --k8s 1.34 --from-dir "+checkedOut(t, files)); strings.Contains(out, "wait for each other") {
+		t.Errorf("nothing waits for itself:\n%s", out)
+	}
+}

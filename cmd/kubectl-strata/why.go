@@ -72,7 +72,12 @@ func (r *remoteFlags) addSelector(command *cobra.Command) {
 }
 
 func (r *remoteFlags) add(command *cobra.Command) {
-	command.Flags().BoolVar(&r.remote, "remote", true, "follow causes to other clusters, where you may read their kubeconfigs")
+	r.addTo(command, "follow causes to other clusters, where you may read their kubeconfigs")
+}
+
+// addTo adds the flags to a command that asks other clusters for something.
+func (r *remoteFlags) addTo(command *cobra.Command, what string) {
+	command.Flags().BoolVar(&r.remote, "remote", true, what)
 	command.Flags().StringSliceVar(&r.ranges, "allowed-cluster-ranges", nil,
 		"the addresses that other clusters may have, such as 10.0.0.0/8; without any, all but special ones such as loopback")
 }
@@ -86,14 +91,22 @@ func (r *remoteFlags) options(t *tool) (gather.WhyOptions, error) {
 		}
 		o.Wanted = wanted
 	}
+	var err error
+	o.Allowed, err = r.allowed()
+	return o, err
+}
+
+// allowed returns where other clusters may be.
+func (r *remoteFlags) allowed() (reach.Allowed, error) {
+	var found reach.Allowed
 	for _, text := range r.ranges {
 		parsed, err := reach.ParseRange(strings.TrimSpace(text))
 		if err != nil {
-			return o, fmt.Errorf("--allowed-cluster-ranges: %w", err)
+			return found, fmt.Errorf("--allowed-cluster-ranges: %w", err)
 		}
-		o.Allowed.Ranges = append(o.Allowed.Ranges, parsed)
+		found.Ranges = append(found.Ranges, parsed)
 	}
-	return o, nil
+	return found, nil
 }
 
 func (t *tool) why(ctx context.Context, name string, o gather.WhyOptions, output string) error {

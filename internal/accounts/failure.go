@@ -30,10 +30,16 @@ func FailureOf(account types.NamespacedName, err error) Failure {
 	if errors.As(err, &missing) {
 		account = missing.Account // without it nothing is written at all
 	}
-	if account.Name == "" {
-		return Failure{Message: err.Error()}
+	failed, actor := Failure{Message: err.Error()}, "the controller"
+	if account.Name != "" {
+		failed.As, actor = fmt.Sprintf(" as ServiceAccount %s", account), "the account"
 	}
-	failed := Failure{As: fmt.Sprintf(" as ServiceAccount %s", account), Message: err.Error()}
+	if dependents.IsEscalation(err) {
+		failed.Message += "; bind these rights to " + actor + ", or the verb escalate on this kind"
+	}
+	if account.Name == "" {
+		return failed
+	}
 	denial, denied := dependents.DenialOf(err)
 	switch {
 	case missing != nil:

@@ -63,7 +63,7 @@ func (f *fixture) jsonPatch(obj *unstructured.Unstructured, manager, patch strin
 func (f *fixture) correction(obj *unstructured.Unstructured) dependents.Result {
 	f.Helper()
 	action := seen(writeOf(owner, obj), f.live(obj))
-	action.Correction = true
+	action.Correction, action.Again = true, true
 	return f.done(action)[0]
 }
 
@@ -268,6 +268,67 @@ func TestLiveStateIsNotTheManifestsFault(t *testing.T) {
 	result = f.run(seen(writeOf(owner, service), f.live(service)))[0]
 	if errors.As(result.Err, &live) || !dependents.IsMistake(result.Err) {
 		t.Errorf("the error is %v, want a mistake", result.Err)
+	}
+}
+
+// What the API server filled in when an object was created is nobody's once the object is
+// applied, as that of an object that was made by apply. So a default is not taken back that
+// cannot be changed, or that is another one because of what others have changed beside.
+func TestDefaultsOfCreationAreNobodys(t *testing.T) {
+	job := parse(`
+apiVersion: batch/v1
+kind: Job
+spec:
+  backoffLimit: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: web, image: "example.invalid/web:1"}]
+`)
+	daemons := parse(`
+apiVersion: apps/v1
+kind: DaemonSet
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: "example.invalid/web:1"}]
+`)
+	for name, test := range map[string]struct {
+		of    *unstructured.Unstructured
+		merge string
+		// later is what git says of the specification beside afterwards.
+		later map[string]any
+	}{
+		"a Job's completions, which cannot be changed":      {job, `{"spec":{"parallelism":3}}`, map[string]any{"backoffLimit": int64(3)}},
+		"how a DaemonSet rolls out, which follows its type": {daemons, `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, map[string]any{"minReadySeconds": int64(3)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			obj := test.of.DeepCopy()
+			obj.SetNamespace(f.namespace)
+			obj.SetName("web")
+			f.written(obj)
+			f.patch(obj, "some-controller", test.merge)
+			edited := f.live(obj)
+			if result := f.correction(obj); result.Changed {
+				t.Errorf("the correction is %+v, want one that changes nothing", result)
+			}
+			for field, value := range test.later {
+				set(obj, value, "spec", field)
+				set(edited, value, "spec", field)
+			}
+			after := f.rewritten(obj)
+			if diff := cmp.Diff(edited.Object["spec"], after.Object["spec"]); diff != "" {
+				t.Errorf("what git does not say has changed (-want +got):\n%s", diff)
+			}
+			for _, entry := range after.GetManagedFields() {
+				if entry.Manager == "before-first-apply" || entry.Manager == dependents.FieldManager && entry.Operation != "Apply" {
+					t.Errorf("%s has fields by %s", entry.Manager, entry.Operation)
+				}
+			}
+		})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -29,12 +30,18 @@ import (
 // of the fixture's namespace.
 func (f *fixture) actAs(name string, verbs ...string) {
 	f.Helper()
+	f.actWith(name, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
+}
+
+// actWith has the fixture's executor act as an account with rights in the fixture's namespace.
+func (f *fixture) actWith(name string, rules ...rbacv1.PolicyRule) {
+	f.Helper()
 	scheme := runtime.NewScheme()
 	f.must(clientgoscheme.AddToScheme(scheme))
 	admin, err := client.New(server.plane.Config(), client.Options{Scheme: scheme})
 	f.must(err)
 	meta := metav1.ObjectMeta{Namespace: f.namespace, Name: name}
-	f.must(admin.Create(f.ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}}))
+	f.must(admin.Create(f.ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}))
 	f.must(admin.Create(f.ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: f.namespace, Name: name}},
@@ -42,16 +49,65 @@ func (f *fixture) actAs(name string, verbs ...string) {
 	user := "system:serviceaccount:" + f.namespace + ":" + name
 	identity, err := server.plane.User(user)
 	f.must(err)
+	last := rules[len(rules)-1]
 	// The API server judges by a cache, which may not have the binding yet.
 	f.must(wait.PollUntilContextTimeout(f.ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               user,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: f.namespace, Verb: verbs[len(verbs)-1], Resource: "configmaps"},
+			User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: f.namespace, Verb: last.Verbs[len(last.Verbs)-1], Group: last.APIGroups[0], Resource: last.Resources[0],
+			},
 		}}
 		err := admin.Create(ctx, review)
 		return review.Status.Allowed, err
 	}))
 	f.executor = f.executor.OnClusters(f.executor.ActingAs(f.client(identity.Config, nil)), nil)
+}
+
+// A role that grants more than its layer's account has is taken over, and corrected, by what
+// git says of it, which grants no more. What git says beyond the account's rights is refused.
+func TestRoleThatGrantsMoreThanTheAccountHas(t *testing.T) {
+	role := func(f *fixture, verbs ...string) *unstructured.Unstructured {
+		var granted []any
+		for _, verb := range verbs {
+			granted = append(granted, verb)
+		}
+		obj := parse("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n")
+		obj.SetNamespace(f.namespace)
+		obj.SetName("readers")
+		set(obj, []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": granted}}, "rules")
+		return obj
+	}
+	for name, maker := range map[string]string{"made by a controller": "some-controller", "made by kubectl": "kubectl-client-side-apply"} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			all := role(f, "get", "delete")
+			all.SetLabels(map[string]string{"from": "before"})
+			f.create(all, maker)
+			f.actWith("deployer",
+				rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
+				rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "create", "patch"}},
+			)
+			got := f.rewritten(role(f, "get"))
+			if diff := cmp.Diff(role(f, "get").Object["rules"], got.Object["rules"]); diff != "" || got.GetLabels()["kraan/layer"] != owner {
+				t.Errorf("adopted, its labels are %v, and its rules differ (-want +got):\n%s", got.GetLabels(), diff)
+			}
+			if stays := got.GetLabels()["from"] != ""; stays != (maker == "some-controller") {
+				t.Errorf("the label that git does not say stays is %t", stays)
+			}
+			f.patch(got, "kubectl-edit", `{"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`)
+			if result := f.correction(role(f, "get")); !result.Changed {
+				t.Errorf("the correction is %+v", result)
+			}
+			if diff := cmp.Diff(role(f, "get").Object["rules"], f.live(got).Object["rules"]); diff != "" {
+				t.Errorf("corrected, its rules differ (-want +got):\n%s", diff)
+			}
+			result := f.run(seen(writeOf(owner, role(f, "get", "delete")), f.live(got)))[0]
+			if !dependents.IsEscalation(result.Err) {
+				t.Errorf("more than the account has ends with %v", result.Err)
+			}
+		})
+	}
 }
 
 // denials says in words which rights results say are missing.

@@ -96,7 +96,7 @@ func (r *clusterRun) writeClaimed(ctx context.Context, action dependents.Action)
 	if live.GetDeletionTimestamp() != nil || !r.mayTake(live, action) {
 		return written{}, nil
 	}
-	claimed, err := r.claim(ctx, live, wanted)
+	claimed, err := r.claim(ctx, live, action)
 	switch {
 	case apierrors.IsNotFound(err):
 		return written{}, nil
@@ -152,12 +152,33 @@ func (r *clusterRun) mayTake(live *unstructured.Unstructured, action dependents.
 	return owner == "" || owner == r.owner || slices.Contains(action.From, owner)
 }
 
-// claim makes an object the primary's, and its fields the applier's: the label
+// claim makes an object the primary's, and its fields the applier's, as claims says. Where its
+// role grants more than who writes it has, the API server refuses whatever leaves the rules as
+// they are, labels, too: then what is wanted is applied first, with its rules and its label.
+func (r *clusterRun) claim(ctx context.Context, live *unstructured.Unstructured, action dependents.Action) (*unstructured.Unstructured, error) {
+	meta, err := r.claims(live, live.GetManagedFields(), action)
+	if err != nil || len(meta) == 0 {
+		return live, err
+	}
+	claimed, err := r.patchMeta(ctx, live, meta)
+	if !dependents.IsEscalation(err) || action.Wanted.Mode == dependents.ModeCreateOnce {
+		return claimed, err
+	}
+	applied, err := r.apply(ctx, action.Wanted.Applied(live, r.Keys), live.GetUID(), live.GetResourceVersion())
+	if err != nil {
+		return nil, err
+	}
+	if meta, err = r.claims(live, applied.GetManagedFields(), action); err != nil || len(meta) == 0 {
+		return applied, err
+	}
+	return r.patchMeta(ctx, applied, meta)
+}
+
+// claims returns what claiming an object changes of its metadata: the label
 // of ownership, no orphaned label, no reference to a former owner, no word of its
-// origin where nobody has owned it, and the fields of others that are taken over, so
-// that applying takes back what is not wanted.
-// It writes only where something is to change.
-func (r *clusterRun) claim(ctx context.Context, live *unstructured.Unstructured, wanted *dependents.Dependent) (*unstructured.Unstructured, error) {
+// origin where nobody has owned it, and among its managedFields the fields of others
+// that are taken over, so that applying takes back what is not wanted.
+func (r *clusterRun) claims(live *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry, action dependents.Action) (map[string]any, error) {
 	meta := map[string]any{}
 	labels := map[string]any{}
 	if live.GetLabels()[r.Keys.Owner] != r.owner {
@@ -182,8 +203,8 @@ func (r *clusterRun) claim(ctx context.Context, live *unstructured.Unstructured,
 	if dependents.HasOwner(live, r.Keys) {
 		meta["ownerReferences"] = otherOwners(live, r.Keys)
 	}
-	if wanted.Mode != dependents.ModeCreateOnce {
-		folded, changed, err := r.rule(live, wanted).Fold(live.GetAPIVersion(), live.GetManagedFields())
+	if action.Wanted.Mode != dependents.ModeCreateOnce {
+		folded, changed, err := r.rule(live, action).Fold(live.GetAPIVersion(), entries)
 		if err != nil {
 			return nil, err
 		}
@@ -191,16 +212,13 @@ func (r *clusterRun) claim(ctx context.Context, live *unstructured.Unstructured,
 			meta["managedFields"] = folded
 		}
 	}
-	if len(meta) == 0 {
-		return live, nil
-	}
-	return r.patchMeta(ctx, live, meta)
+	return meta, nil
 }
 
 // rule says which fields of a live object are taken over before what is wanted is applied.
-func (r *clusterRun) rule(live *unstructured.Unstructured, wanted *dependents.Dependent) fields.Rule {
-	rule := wanted.Takes(live, r.Keys)
-	rule.Strict = r.strict(wanted.ID)
+func (r *clusterRun) rule(live *unstructured.Unstructured, action dependents.Action) fields.Rule {
+	rule := action.Wanted.Takes(live, r.Keys)
+	rule.Strict, rule.Again = r.strict(action.ID), action.Again
 	return rule
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/strata-project/strata/internal/fields"
 	"github.com/strata-project/strata/internal/objects"
@@ -35,75 +34,61 @@ func TestWhoseFieldsAreChanged(t *testing.T) {
 		generation int64
 		fields     string
 		live       []metav1.ManagedFieldsEntry
-		spec, says map[string]any
-		merges     bool
-		want       bool
+		// git says the number of replicas, or to merge.
+		git  string
+		want bool
 	}{
-		"untouched":   {"nothing has changed", 3, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours)}, nil, nil, false, true},
-		"not noted":   {"of an object that was applied before there were notes the generation says it", 3, "", []metav1.ManagedFieldsEntry{owns("strata", ours)}, nil, nil, false, true},
-		"not managed": {"an API server that keeps no managedFields has the generation alone", 4, "", nil, map[string]any{"image": "a"}, map[string]any{"image": "a"}, false, false},
+		"untouched":   {"nothing has changed", 3, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours)}, "", true},
+		"not noted":   {"of an object that was applied before there were notes the generation says it", 3, "", []metav1.ManagedFieldsEntry{owns("strata", ours)}, "", true},
+		"not managed": {"an API server that keeps no managedFields has the generation alone", 4, "", nil, "", false},
 		"scaled": {
-			"git says no replicas", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("hpa", scaled)}, nil, nil, false, true,
+			"git says no replicas", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("hpa", scaled)}, "", true,
 		},
 		"scaled after it was created": {
-			"what was filled in at its creation was Strata's", 4, noted(ourScaled), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("hpa", scaled)}, nil, nil, false, true,
+			"what was filled in at its creation was Strata's", 4, noted(ourScaled), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("hpa", scaled)}, "", true,
 		},
 		"scaled against git": {
 			"git says how many", 4, noted(ourScaled),
 			[]metav1.ManagedFieldsEntry{owns("strata", ours), owns("hpa", scaled)},
-			map[string]any{"replicas": int64(5)},
-			map[string]any{"replicas": int64(2)},
-			false, false,
+			"replicas", false,
 		},
 		"changed": {
-			"who changes a field takes it away", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("x", ours)}, map[string]any{"image": "b"}, map[string]any{"image": "a"}, false, false,
+			"who changes a field takes it away", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("x", ours)}, "", false,
 		},
 		"changed, generation as before": {
 			"labels are no part of the specification", 3, noted(ours),
 			[]metav1.ManagedFieldsEntry{owns("strata", `{"f:metadata":{}}`), owns("x", ours)},
-			map[string]any{"image": "b"},
-			map[string]any{"image": "a"},
-			false, false,
+			"", false,
 		},
-		"added by a controller": {"it may", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("x", added)}, nil, nil, false, true},
+		"added by a controller": {"it may", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("x", added)}, "", true},
 		"added by hand": {
-			"it is taken back", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("kubectl-edit", added)}, nil, nil, false, false,
+			"it is taken back", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("kubectl-edit", added)}, "", false,
 		},
 		"added by hand, before there were notes": {
-			"nothing is taken back because of an upgrade", 3, "", []metav1.ManagedFieldsEntry{owns("strata", ours), owns("kubectl-edit", added)}, nil, nil, false, true,
+			"nothing is taken back because of an upgrade", 3, "", []metav1.ManagedFieldsEntry{owns("strata", ours), owns("kubectl-edit", added)}, "", true,
 		},
 		"added by hand, where that may stay": {
-			"git asks for it", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("kubectl-edit", added)}, nil, nil, true, true,
+			"git asks for it", 4, noted(ours), []metav1.ManagedFieldsEntry{owns("strata", ours), owns("kubectl-edit", added)}, "merge", true,
 		},
-		"fields became fewer, values are as they were": {
-			"a definition that drops a field changes nothing", 4, noted(`{"f:spec":{"f:image":{},"f:gone":{}}}`),
+		"fields became fewer": {
+			"what they say does not tell whether one of them is gone", 3, noted(`{"f:spec":{"f:image":{},"f:gone":{}}}`),
 			[]metav1.ManagedFieldsEntry{owns("strata", ours)},
-			map[string]any{"image": "a"},
-			map[string]any{"image": "a"},
-			false, true,
+			"", false,
+		},
+		"whose fields they are was taken off": {
+			"applying says it again", 3, noted(ours), nil, "", false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
-			object := func(spec map[string]any) *unstructured.Unstructured {
-				made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
-				made.SetNamespace("shop")
-				made.SetName("web")
-				if spec != nil {
-					made.Object["spec"] = spec
-				}
-				return made
-			}
-			live := object(test.spec)
-			live.SetLabels(map[string]string{testKeys.Owner: "base"})
+			live, says := config("web"), config("web")
 			live.SetGeneration(test.generation)
+			live.SetLabels(map[string]string{testKeys.Owner: "base"})
 			live.SetManagedFields(test.live)
-			if test.spec == nil {
-				// It has what is wanted in another notation, so that its values tell nothing.
-				live.Object["spec"] = map[string]any{"cpu": "1"}
-				test.says = map[string]any{"cpu": "1000m"}
+			if test.git == "replicas" {
+				says.Object["spec"] = map[string]any{"replicas": int64(2)}
 			}
-			d := &Dependent{ID: id, Object: ContentOf(object(test.says)), Digest: "v1", Merges: test.merges}
+			d := &Dependent{ID: id, Object: ContentOf(says), Digest: "v1", Merges: test.git == "merge"}
 			entry := Entry{ID: id, Digest: "v1", Generation: 3, Fields: test.fields}
 			p := newPlanner(Input{Owner: "base", Keys: testKeys})
 			if got := p.isCurrent(d, entry, live); got != test.want {

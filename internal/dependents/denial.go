@@ -44,6 +44,16 @@ func DenialOf(err error) (Denial, bool) {
 	}, true
 }
 
+// escalation is how the API server refuses a role that grants more than who writes it has.
+const escalation = "is attempting to grant RBAC permissions not currently held"
+
+// IsEscalation tells whether a role was refused because it grants rights that who writes it
+// does not have. That is about all that the role would say afterwards, and not about what the
+// request changes of it.
+func IsEscalation(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), escalation)
+}
+
 // OfImpersonation tells whether acting as somebody else was refused, and not
 // what that one tried to do.
 func (d Denial) OfImpersonation() bool {

@@ -42,11 +42,11 @@ func (p *planner) dispute(d *Dependent) (Dispute, bool) {
 
 // planDisputed has a disputed object that differs stand as it is, and corrects it when it
 // is time: it is as it was deployed, but for what somebody else wants of it.
-func (p *planner) planDisputed(d *Dependent, dispute Dispute, live *unstructured.Unstructured) objects.Standing {
+func (p *planner) planDisputed(d *Dependent, entry Entry, dispute Dispute, live *unstructured.Unstructured) objects.Standing {
 	standing := d.judge(live)
 	standing.Current = true
 	if !p.Now.Before(dispute.Until) && p.MayWrite && !p.Held {
-		p.act(Action{Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d, Correction: true})
+		p.act(Action{Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d, Correction: true, Again: isAgain(d, entry, live)})
 	}
 	return standing
 }

@@ -242,6 +242,9 @@ type Action struct {
 	Moment time.Time
 	// Correction is true where the write undoes somebody else's change.
 	Correction bool
+	// Again is true where the object got the very content before, by the last apply or by its
+	// creation, so that nothing has left the content since.
+	Again bool
 	// KeptFor names the primary that will have the object, with VerbMark.
 	KeptFor string
 	// Spared is that of the object's entry, with VerbRelease.

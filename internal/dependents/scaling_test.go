@@ -35,9 +35,21 @@ func unavailableFor(ago time.Duration) change {
 // generation 2.
 func setByOthers(o *unstructured.Unstructured) {
 	generation(3)(o)
+	applied(o)
+}
+
+// applied is a live object of which Strata has a field.
+func applied(o *unstructured.Unstructured) {
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: fields.Manager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{}}}`),
 	}})
+}
+
+// notedFields is what the inventory has of the fields of an object that was applied so.
+func notedFields() string {
+	live := &unstructured.Unstructured{Object: map[string]any{}}
+	applied(live)
+	return fields.NoteOf(live).Own
 }
 
 // counts are those of a Deployment.
@@ -52,7 +64,7 @@ func deployment(at int64, n counts, changes ...change) *unstructured.Unstructure
 			"observedGeneration": at, "replicas": n.has, "updatedReplicas": n.updated, "readyReplicas": n.ready, "availableReplicas": n.available,
 		}
 	}
-	return object(webID, append([]change{counted, generation(at), conditioned("Available", "True", "", ""), conditioned("Progressing", "True", "NewReplicaSetAvailable", "")}, changes...)...)
+	return object(webID, append([]change{counted, applied, generation(at), conditioned("Available", "True", "", ""), conditioned("Progressing", "True", "NewReplicaSetAvailable", "")}, changes...)...)
 }
 
 func wantWeb(spec map[string]any) Dependent {
@@ -63,7 +75,9 @@ func wantWeb(spec map[string]any) Dependent {
 
 // hadWeb is the entry of what was applied at a generation.
 func hadWeb(generation int64) Entry {
-	return had(webID, func(e *Entry) { e.Generation, e.ResourceVersion, e.Assess = generation, "", objects.AssessStatus })
+	return had(webID, func(e *Entry) {
+		e.Generation, e.ResourceVersion, e.Assess, e.Fields = generation, "", objects.AssessStatus, notedFields()
+	})
 }
 
 // A scaling by others is no roll-out: what was deployed stays ready. A roll-out is one, and so is

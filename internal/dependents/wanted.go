@@ -72,7 +72,7 @@ func (p *planner) planWanted(d *Dependent) {
 		return
 	}
 	if disputed && live != nil && entry.Digest == d.Digest && p.owner(live) == p.Owner {
-		p.stand(entry, p.planDisputed(d, dispute, live))
+		p.stand(entry, p.planDisputed(d, entry, dispute, live))
 		return
 	}
 	p.stand(entry, p.planWrite(d, entry, live))
@@ -148,26 +148,22 @@ func (p *planner) isCurrent(d *Dependent, entry Entry, live *unstructured.Unstru
 	if entry.UID != "" && entry.UID != shortUID(live.GetUID()) {
 		return false
 	}
-	content, written := d.Object.Get()
-	holds := func() bool { return written && objects.Holds(live.Object, content.Object) }
 	generation := live.GetGeneration()
+	untouched := generation != 0 && generation == entry.Generation || generation == 0 && live.GetResourceVersion() == entry.ResourceVersion
 	if objects.IsStrict(d.ID.GroupKind()) {
 		return generation == entry.Generation
 	}
+	if entry.Fields == "" { // of before there were notes
+		return untouched
+	}
+	// A field is the primary's until others change it or take it away. What it says then does not
+	// count: the API server may have filled in others beside it that applying takes back.
 	note := fields.NoteOf(live)
-	// The fields that were applied are the primary's as long as nobody else changes them.
-	changed := entry.Fields != "" && note.Own != "" && note.Own != entry.Fields
-	if generation != 0 && generation == entry.Generation || generation == 0 && live.GetResourceVersion() == entry.ResourceVersion {
-		return !changed || holds()
+	if note.Own != entry.Fields || untouched {
+		return note.Own == entry.Fields
 	}
-	// Others have changed the object: its status, what an autoscaler sets, or what is wanted.
-	switch {
-	case note.Hands && !d.Merges:
-		return false
-	case note.Own != "" && note.Own == entry.Fields && (note.Replicas || !d.saysReplicas()):
-		return true
-	}
-	return (generation == 0 || note.Own != "") && holds()
+	// Others have changed the object beside: its status, what an autoscaler sets, or what people add.
+	return (!note.Hands || d.Merges) && (note.Replicas || !d.saysReplicas())
 }
 
 // planWrite decides whether an object that differs may be written now.
@@ -208,9 +204,14 @@ func (p *planner) planWrite(d *Dependent, entry Entry, live *unstructured.Unstru
 	}
 	p.act(Action{
 		Verb: VerbWrite, ID: d.ID, Stage: d.Stage, Wanted: d, From: from,
-		Correction: repair,
+		Correction: repair, Again: live != nil && isAgain(d, entry, live),
 	})
 	return pending
+}
+
+// isAgain tells whether the very object got the very content last.
+func isAgain(d *Dependent, entry Entry, live *unstructured.Unstructured) bool {
+	return entry.Digest == d.Digest && entry.UID != "" && entry.UID == shortUID(live.GetUID())
 }
 
 // waitForDependencies names the first dependency that is not ready with the

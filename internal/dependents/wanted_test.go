@@ -47,20 +47,20 @@ func TestMakeWrites(t *testing.T) {
 			standings: []string{"settings progressing Deployed: has yet to be applied"},
 		},
 		"a status that others write": {
-			reason: "what of a kind without a generation was applied is all there, whatever its status has become",
+			reason: "the fields that were applied are whose they were, whatever the status has become",
 			in: world(
-				wanted(want(settings, saying("a", "1"))), inventory(had(settings)),
-				lives(config("settings", version("8"), func(o *unstructured.Unstructured) {
-					o.Object["data"], o.Object["status"] = map[string]any{"a": "1"}, map[string]any{"used": "1"}
+				wanted(want(settings, saying("a", "1"))), inventory(had(settings, func(e *Entry) { e.Fields = notedFields() })),
+				lives(config("settings", version("8"), applied, func(o *unstructured.Unstructured) {
+					o.Object["status"] = map[string]any{"used": "1"}
 				})),
 			),
 			standings: []string{"settings ready Deployed"},
 		},
 		"a field that others write": {
-			reason: "what of a kind without a generation was applied is not all there",
+			reason: "a field that was applied is no longer the primary's",
 			in: world(
-				wanted(want(settings, saying("a", "1"))), inventory(had(settings)),
-				lives(config("settings", version("8"), func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"a": "2"} })),
+				wanted(want(settings, saying("a", "1"))), inventory(had(settings, func(e *Entry) { e.Fields = "of two fields" })),
+				lives(config("settings", version("8"), applied)),
 			),
 			actions:   []string{"Write settings as a correction"},
 			standings: []string{"settings progressing Deployed: has yet to be applied"},

@@ -32,6 +32,11 @@ type Rule struct {
 	// Replicas is true where git says spec.replicas. Otherwise an autoscaler may depend on
 	// the number that somebody has written, and it stays.
 	Replicas bool
+	// Again is true where the object got before what is applied now. What else its creation has
+	// written then is not git's: the API server filled it in. It becomes nobody's, as it is where
+	// an object is made by apply, and is not taken back, since one default may depend on another
+	// field that others have changed, and may not be changeable itself.
+	Again bool
 }
 
 // isHand tells managers by which people write with kubectl. The plug-in's is none: what it
@@ -155,6 +160,9 @@ func (r Rule) Fold(apiVersion string, entries []metav1.ManagedFieldsEntry) (fold
 			return nil, false, err
 		}
 		if entry.Manager == Manager {
+			if entry.Operation == metav1.ManagedFieldsOperationUpdate && r.Again {
+				set = identityOf(set)
+			}
 			owned = owned.Union(set)
 			if entry.Operation == metav1.ManagedFieldsOperationApply {
 				applied = entry
@@ -186,6 +194,18 @@ func (r Rule) Fold(apiVersion string, entries []metav1.ManagedFieldsEntry) (fold
 		return nil, false, err
 	}
 	return append(folded, applied), true, nil
+}
+
+// identityOf returns the labels of a set. An entry needs a field: the API server would call
+// the fields of an object that has no entry those of before its first apply.
+func identityOf(set *fieldpath.Set) *fieldpath.Set {
+	labels := &fieldpath.Set{}
+	set.Iterate(func(path fieldpath.Path) {
+		if len(path) == 3 && nameOf(path, 0) == "metadata" && nameOf(path, 1) == "labels" {
+			labels.Insert(path.Copy())
+		}
+	})
+	return labels
 }
 
 func fieldsOf(set *fieldpath.Set) (*metav1.FieldsV1, error) {

@@ -54,6 +54,13 @@ func TestFold(t *testing.T) {
 			want:    []metav1.ManagedFieldsEntry{entry("strata", apply, `{"f:data":{"f:a":{}}}`)},
 			changed: true,
 		},
+		"created by POST with what is applied": {
+			reason:  "what the API server filled in becomes nobody's, and the entry stays for what is applied",
+			rule:    Rule{Again: true},
+			live:    []metav1.ManagedFieldsEntry{entry("strata", update, `{"f:data":{"f:a":{}},"f:metadata":{"f:annotations":{"f:x":{}},"f:labels":{"f:layer":{}}}}`)},
+			want:    []metav1.ManagedFieldsEntry{entry("strata", apply, `{"f:metadata":{"f:labels":{"f:layer":{}}}}`)},
+			changed: true,
+		},
 		"created and applied": {
 			reason: "both are put together",
 			live: []metav1.ManagedFieldsEntry{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/strata-project/strata/internal/dependents"
 	"github.com/strata-project/strata/internal/fields"
+	"github.com/strata-project/strata/internal/layers"
 )
 
 type ownerReference = metav1.OwnerReference
@@ -52,6 +53,13 @@ func defaultReplicas(before, applied *unstructured.Unstructured) {
 	}
 }
 
+// losesReplicas tells whether Strata has the number of replicas of a live object, and git does
+// not say it any more.
+func losesReplicas(live *unstructured.Unstructured, wanted *dependents.Dependent) bool {
+	rule := wanted.Takes(live, layers.Keys)
+	return !rule.Replicas && owned(live, rule).Has(fieldpath.MakePathOrDie("spec", "replicas"))
+}
+
 // owned returns the fields that Strata takes back when it does not want them.
 func owned(live *unstructured.Unstructured, rule fields.Rule) *fieldpath.Set {
 	found := &fieldpath.Set{}
@@ -63,8 +71,11 @@ func owned(live *unstructured.Unstructured, rule fields.Rule) *fieldpath.Set {
 		if err != nil {
 			continue
 		}
-		if entry.Manager != dependents.FieldManager {
+		switch {
+		case entry.Manager != dependents.FieldManager:
 			set = rule.Taken(entry, set)
+		case rule.Again && entry.Operation == metav1.ManagedFieldsOperationUpdate:
+			continue // what its creation had beside what is wanted becomes nobody's
 		}
 		set.Iterate(func(path fieldpath.Path) {
 			if isRemovable(path) {

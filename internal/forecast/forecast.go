@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
@@ -59,6 +60,9 @@ type Step struct {
 	Spared string
 	// Decrypted is true where any field of the object may be one that was encrypted.
 	Decrypted bool
+	// DefaultReplicas is true where git says no number of replicas any more, so that the API
+	// server fills it in.
+	DefaultReplicas bool
 	// Before and Done are the object before and afterwards; nil where it is not
 	// there.
 	Before, Done *unstructured.Unstructured
@@ -94,6 +98,11 @@ type Forecast struct {
 	// Layers and Objects are what there is in the end.
 	Layers  []*v1alpha1.AddonsLayer
 	Objects map[objects.ID]*unstructured.Unstructured
+}
+
+// Find returns an object of the cluster that Strata runs in as it is in the end; nil for none.
+func (f Forecast) Find(gk schema.GroupKind, key types.NamespacedName) *unstructured.Unstructured {
+	return f.Objects[objects.ID{Group: gk.Group, Kind: gk.Kind, Namespace: key.Namespace, Name: key.Name}]
 }
 
 // Make makes a forecast. It is deterministic.

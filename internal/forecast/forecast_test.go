@@ -337,6 +337,37 @@ func TestDriftIsCorrected(t *testing.T) {
 	}
 }
 
+// A number of replicas that leaves git becomes the API server's default where it was Strata's,
+// and stays where others have set it.
+func TestReplicasThatLeaveGit(t *testing.T) {
+	deployment := func(replicas string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: apps}\nspec: {" + replicas +
+			"selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: c}]}}}\n")}
+	}
+	for manager, want := range map[string]int64{"strata": 1, "kube-controller-manager": 3} {
+		p := newPlatform(t)
+		p.world.Scopes[objects.ServedKind{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}}] = objects.ScopeNamespaced
+		p.layer("apps", "1.0.0")
+		p.files["apps/web.yaml"] = deployment("replicas: 3, ")
+		p.happens()
+		id := objects.ID{Group: "apps", Kind: "Deployment", Namespace: "apps", Name: "web"}
+		live := p.world.Objects[id].DeepCopy()
+		live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+		}})
+		p.world.Objects[id] = live
+		p.files["apps/web.yaml"] = deployment("minReadySeconds: 5, ")
+		p.version("apps", "1.1.0")
+		f := p.make()
+		check(t, manager, f, "1 apps Write web")
+		got, _, _ := unstructured.NestedInt64(f.Steps[0].Done.Object, "spec", "replicas")
+		if got != want || f.Steps[0].DefaultReplicas != (manager == "strata") {
+			t.Errorf("set by %s: replicas become %d, as a default %t", manager, got, f.Steps[0].DefaultReplicas)
+		}
+	}
+}
+
 func TestFailingReleaseStaysSo(t *testing.T) {
 	p := deployed(t)
 	for id, obj := range p.world.Objects {

@@ -46,6 +46,7 @@ func (h *hands) Carry(ctx context.Context, owner string, plan dependents.Plan, r
 			step.Origin, step.Decrypted = action.Wanted.Origin, action.Wanted.Decrypted
 		}
 		if before != nil {
+			step.DefaultReplicas = action.Wanted != nil && losesReplicas(before, action.Wanted)
 			if was := before.GetLabels()[v1alpha1.LayerLabel]; was != owner {
 				step.Owner = was
 			}

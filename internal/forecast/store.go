@@ -171,7 +171,9 @@ func (s *store) write(owner string, action dependents.Action, live *unstructured
 	if action.Wanted.Mode == dependents.ModeCreateOnce {
 		return claimed
 	}
-	applied := Applied(claimed, action.Wanted.Applied(claimed, layers.Keys), action.Wanted.Takes(live, layers.Keys))
+	rule := action.Wanted.Takes(live, layers.Keys)
+	rule.Again = action.Again
+	applied := Applied(claimed, action.Wanted.Applied(claimed, layers.Keys), rule)
 	defaultReplicas(claimed, applied)
 	s.complete(applied)
 	return applied

@@ -46,8 +46,8 @@ func (c Change) String() string {
 // Saved is the field of a Change that saves a manifest which was not saved before.
 const Saved = "the saved manifest"
 
-// IsHeldBack tells whether a Node takes no Pods because of an upgrade.
-func IsHeldBack(node *corev1.Node) bool {
+// IsCordoned tells whether a Node is cordoned for an upgrade.
+func IsCordoned(node *corev1.Node) bool {
 	_, marked := node.Annotations[v1alpha1.UpgradingAnnotation]
 	return marked
 }
@@ -70,7 +70,7 @@ func Drift(saved *v1alpha1.HostClusterSpec, wanted v1alpha1.HostClusterSpec, nod
 		if i < 0 {
 			continue // it is not there yet
 		}
-		if IsHeldBack(&nodes[i]) {
+		if IsCordoned(&nodes[i]) {
 			changes = append(changes, Change{Host: host.Name, Field: "Pods", From: "kept away for an upgrade", To: "let in"})
 		}
 		was, known := before[host.Name]

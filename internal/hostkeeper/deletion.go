@@ -55,7 +55,7 @@ func (k *keeper) reset(ctx context.Context) error {
 		return err
 	}
 	id := sight.Observation.ClusterID
-	isOn := slices.ContainsFunc(sight.Observation.Hosts, func(h hosts.Host) bool { return h.Journal.ClusterID != "" || h.Initialised || h.Away != "" })
+	isOn := slices.ContainsFunc(sight.Observation.Hosts, func(h hosts.Host) bool { return h.Journal.ClusterID != "" || h.Initialised || h.Unreachable != "" })
 	if !isOn && len(sight.Observation.Stops) == 0 {
 		return nil // there is nothing of a cluster on any host
 	}

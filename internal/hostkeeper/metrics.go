@@ -23,7 +23,7 @@ var (
 	hostClusterReason = prometheus.NewDesc("strata_host_cluster_reason",
 		"The reason of each HostCluster's Ready condition: 1 for the one it has.", []string{labelHostCluster, "reason"}, nil)
 	hostClusterHosts = prometheus.NewDesc("strata_host_cluster_hosts",
-		"How many hosts of each HostCluster are Healthy, Empty, Residue, Begun, Broken or Away.", []string{labelHostCluster, "class"}, nil)
+		"How many hosts of each HostCluster are Healthy, Empty, Dirty, InProgress, Broken or Unreachable.", []string{labelHostCluster, "class"}, nil)
 	hostClusterCertificates = prometheus.NewDesc("strata_host_cluster_certificates_end_timestamp_seconds",
 		"When the first certificate of a host of each HostCluster ends, in seconds since 1970.", []string{labelHostCluster}, nil)
 	hostClusterInfo = prometheus.NewDesc("strata_host_cluster_info",

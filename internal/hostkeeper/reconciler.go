@@ -138,7 +138,7 @@ func (k *keeper) keep(ctx context.Context) error {
 	if options.TakeOver, err = k.takesOver(ctx, options); err != nil {
 		return err
 	}
-	if _, err = provision.Run(ctx, options); err != nil || k.plan.Exit == hosts.Error {
+	if _, err = provision.Run(ctx, options); err != nil || k.plan.Outcome == hosts.Error {
 		return err
 	}
 	if k.sight.Cluster != nil {
@@ -151,7 +151,7 @@ func (k *keeper) keep(ctx context.Context) error {
 	if options.TakeOver {
 		used = append(used, v1alpha1.TakeOverClusterAnnotation)
 	}
-	if k.plan.Exit == hosts.Done {
+	if k.plan.Outcome == hosts.Done {
 		used = append(used, v1alpha1.TakeOverClusterAnnotation, v1alpha1.WithoutSnapshotAnnotation)
 	}
 	return k.consume(ctx, used)
@@ -278,7 +278,7 @@ func (k *keeper) conclude(ctx context.Context, err error) (ctrl.Result, error) {
 	switch {
 	case errors.As(err, &wrong) && !wrong.passes:
 		return ctrl.Result{}, nil // a change of it has it looked at
-	case err == nil && k.plan.Exit == hosts.Done:
+	case err == nil && k.plan.Outcome == hosts.Done:
 		interval := defaultInterval
 		if k.object.Spec.Interval != nil {
 			interval = k.object.Spec.Interval.Duration

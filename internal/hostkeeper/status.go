@@ -71,11 +71,11 @@ func verdict(m moment) (kind string, ready metav1.ConditionStatus, reason, messa
 		return v1alpha1.ReconcilingCondition, metav1.ConditionUnknown, v1alpha1.ReasonHostsLocked, m.err.Error()
 	case m.err != nil:
 		return v1alpha1.ReconcilingCondition, metav1.ConditionFalse, v1alpha1.ReasonActionFailed, m.err.Error()
-	case m.plan.Exit == hosts.Done:
+	case m.plan.Outcome == hosts.Done:
 		return "", metav1.ConditionTrue, v1alpha1.ReasonHostsHealthy, healthyMessage(m.plan)
 	case isLeft(m.plan):
 		return v1alpha1.ReconcilingCondition, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, messageOf(m.plan)
-	case m.plan.Reason == hosts.HostsDown || m.plan.Reason == hosts.Unreachable:
+	case m.plan.Reason == hosts.HostsDown || m.plan.Reason == hosts.ReasonUnreachable:
 		// They may come back by themselves.
 		return v1alpha1.ReconcilingCondition, metav1.ConditionFalse, string(m.plan.Reason), messageOf(m.plan)
 	}
@@ -85,16 +85,16 @@ func verdict(m moment) (kind string, ready metav1.ConditionStatus, reason, messa
 // messageOf says what a plan says, and why the cluster was not asked: an answer that is not
 // read looks like one that has not come.
 func messageOf(plan *hostplans.Plan) string {
-	if plan.Unasked == "" {
+	if plan.NotQueried == "" {
 		return plan.Message
 	}
-	return plan.Message + "; the cluster was not asked: " + plan.Unasked
+	return plan.Message + "; the cluster was not asked: " + plan.NotQueried
 }
 
 // isLeft tells whether a run has left something to the next one, as a take-over does: it saves
 // the specification alone.
 func isLeft(plan *hostplans.Plan) bool {
-	return plan.Exit != hosts.Done && plan.Exit != hosts.Blocked && plan.Exit != hosts.Error
+	return plan.Outcome != hosts.Done && plan.Outcome != hosts.Blocked && plan.Outcome != hosts.Error
 }
 
 // healthyMessage says what there is.

@@ -21,11 +21,11 @@ import (
 
 // What comes back by itself is Reconciling, and what somebody has to see to is Stalled.
 func TestStatusOf(t *testing.T) {
-	at := func(exit hosts.Exit, reason hosts.Reason, message string) *hostplans.Plan {
-		return &hostplans.Plan{Version: "v1.36.3", Hosts: make([]hostplans.Host, 3), Decision: hosts.Decision{Exit: exit, Reason: reason, Message: message}}
+	at := func(exit hosts.Outcome, reason hosts.Reason, message string) *hostplans.Plan {
+		return &hostplans.Plan{Version: "v1.36.3", Hosts: make([]hostplans.Host, 3), Decision: hosts.Decision{Outcome: exit, Reason: reason, Message: message}}
 	}
 	unasked := at(hosts.Error, hosts.QuorumLost, "no API server is healthy")
-	unasked.Unasked = "asked through cp-0: it answers with a list of more than 32768 KiB"
+	unasked.NotQueried = "asked through cp-0: it answers with a list of more than 32768 KiB"
 	for name, test := range map[string]struct {
 		moment
 		ready   metav1.ConditionStatus
@@ -74,7 +74,7 @@ func TestStatusOf(t *testing.T) {
 func TestWhatWasNotSeenStays(t *testing.T) {
 	object := &v1alpha1.HostCluster{}
 	object.Status = v1alpha1.HostClusterStatus{ID: "fleet/edge/0a1b2c3d", Version: "v1.36.3", Etcd: "3/3", KubeConfig: "edge-kubeconfig", LastHandledReconcileAt: "now"}
-	plan := &hostplans.Plan{Hosts: []hostplans.Host{{Name: "cp-0", Class: hosts.Away, Note: strings.Repeat("x", 1000)}}, Decision: hosts.Decision{Exit: hosts.Error, Reason: hosts.Unreachable}}
+	plan := &hostplans.Plan{Hosts: []hostplans.Host{{Name: "cp-0", Class: hosts.Unreachable, Note: strings.Repeat("x", 1000)}}, Decision: hosts.Decision{Outcome: hosts.Error, Reason: hosts.ReasonUnreachable}}
 	status := statusOf(object, moment{plan: plan, sight: &observe.Sight{}})
 	if status.ID != object.Status.ID || status.Version != "v1.36.3" || status.Etcd != "3/3" || status.KubeConfig == "" || status.Healthy != "0/1" || status.LastHandledReconcileAt != "now" {
 		t.Errorf("%+v", status)

@@ -34,8 +34,8 @@ type Plan struct {
 	Hosts []Host `json:"hosts"`
 	// Members of etcd, where the cluster answers.
 	Members []Member `json:"members,omitempty"`
-	// Unasked says why a cluster that may be there was not asked.
-	Unasked string `json:"unasked,omitempty"`
+	// NotQueried says why a cluster that may be there was not asked.
+	NotQueried string `json:"notQueried,omitempty"`
 	// Warnings are about the manifest, and about what comes soon.
 	Warnings []string `json:"warnings,omitempty"`
 	hosts.Decision
@@ -54,7 +54,7 @@ type Host struct {
 	OS         string `json:"os,omitempty"`
 	Kernel     string `json:"kernel,omitempty"`
 	Containerd string `json:"containerd,omitempty"`
-	// Note says what there is to know of it, such as why it is away.
+	// Note says what there is to know of it, such as why it is unreachable.
 	Note string `json:"note,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func New(cluster *v1alpha1.HostCluster, sight *observe.Sight) *Plan {
 	seen := sight.Observation
 	p := &Plan{
 		Cluster: cluster.Namespace + "/" + cluster.Name, ID: seen.ClusterID, Version: seen.Target,
-		Unasked: sight.Unasked, Warnings: hostclusters.Warnings(cluster), Decision: hosts.Decide(seen),
+		NotQueried: sight.NotQueried, Warnings: hostclusters.Warnings(cluster), Decision: hosts.Decide(seen),
 	}
 	if sight.Endpoint != "" {
 		p.Warnings = append(p.Warnings, "spec.endpoint: "+sight.Endpoint)
@@ -130,13 +130,13 @@ func noteOf(host hosts.Host, class hosts.Class) string {
 	switch {
 	case host.Refused != "":
 		return host.Refused
-	case host.Away != "":
-		return host.Away
-	case class == hosts.Begun:
+	case host.Unreachable != "":
+		return host.Unreachable
+	case class == hosts.InProgress:
 		return fmt.Sprintf("%s to %s has begun and not ended", host.Journal.Action, host.Journal.Version)
-	case class == hosts.Residue && len(host.Remains) > 0:
+	case class == hosts.Dirty && len(host.Remains) > 0:
 		return "has " + strings.Join(host.Remains, ", ")
-	case class == hosts.Residue:
+	case class == hosts.Dirty:
 		return fmt.Sprintf("its journal ends with %s, and nothing of that is left", host.Journal.Action)
 	case class != hosts.Broken:
 		return ""

@@ -50,8 +50,8 @@ func (s Step) String() string {
 // SetSteps says what is done once the hosts are as the manifest says.
 func (p *Plan) SetSteps(cluster *v1alpha1.HostCluster, steps []Step) {
 	p.Steps = steps
-	if p.Exit == hosts.Done && len(steps) > 0 {
-		p.Exit, p.Message = hosts.Fill, "fills the cluster"
+	if p.Outcome == hosts.Done && len(steps) > 0 {
+		p.Outcome, p.Message = hosts.Fill, "fills the cluster"
 	}
 	p.Digest = p.digest(cluster)
 }

@@ -12,17 +12,17 @@ type Class string
 const (
 	// Empty has nothing of a cluster.
 	Empty Class = "Empty"
-	// Residue has something of a cluster that no action of this one has left there: also a
+	// Dirty has something of a cluster that no action of this one has left there: also a
 	// journal that says that the host belongs to this one, of which nothing else is left.
-	Residue Class = "Residue"
-	// Begun has an action of this cluster that has not ended.
-	Begun Class = "Begun"
+	Dirty Class = "Dirty"
+	// InProgress has an action of this cluster that has not ended.
+	InProgress Class = "InProgress"
 	// Healthy is a host that runs, and whose API server and member of etcd are healthy.
 	Healthy Class = "Healthy"
 	// Broken belongs to the cluster and is not healthy, or nobody knows its version.
 	Broken Class = "Broken"
-	// Away cannot be reached.
-	Away Class = "Away"
+	// Unreachable cannot be reached.
+	Unreachable Class = "Unreachable"
 )
 
 // Classes returns what each host is, in the order of the observation.
@@ -36,12 +36,12 @@ func Classes(o Observation) []Class {
 
 func classOf(o Observation, host Host) Class {
 	switch {
-	case host.Away != "":
-		return Away
+	case host.Unreachable != "":
+		return Unreachable
 	case o.ClusterID != "" && host.Journal.ClusterID == o.ClusterID && host.Journal.Action != "" && !host.Journal.Ended:
-		return Begun
+		return InProgress
 	case !host.Initialised && (len(host.Remains) > 0 || host.wasIn()):
-		return Residue
+		return Dirty
 	case !host.Initialised:
 		return Empty
 	case !host.Running || host.Version == "" || !slices.Contains(o.Cluster.Nodes, host.Name):

@@ -17,7 +17,7 @@ type decider struct {
 	actions []Action
 	// removed are the IDs of members that are taken out.
 	removed []string
-	// down are hosts that stay broken or away, and undone what else is not done, each in
+	// down are hosts that stay broken or unreachable, and undone what else is not done, each in
 	// words.
 	down   []int
 	undone []string
@@ -39,7 +39,7 @@ func Decide(o Observation) Decision {
 	d.joinMissing()
 	d.removeLeft()
 	repairs := len(d.actions)
-	d.down = d.each(true, Broken, Away)
+	d.down = d.each(true, Broken, Unreachable)
 	upgrades, renewals := 0, 0
 	if len(d.down) == 0 {
 		d.upgrade()
@@ -55,7 +55,7 @@ func Decide(o Observation) Decision {
 
 // failed is an Error.
 func failed(reason Reason, format string, values ...any) *Decision {
-	return &Decision{Exit: Error, Reason: reason, Message: fmt.Sprintf(format, values...)}
+	return &Decision{Outcome: Error, Reason: reason, Message: fmt.Sprintf(format, values...)}
 }
 
 // each returns the hosts of some classes: those of the control plane, or workers too.
@@ -71,7 +71,7 @@ func (d *decider) each(workers bool, classes ...Class) []int {
 
 // begun returns the hosts on which one of the actions has not ended.
 func (d *decider) begun(verbs ...Verb) []int {
-	return slices.DeleteFunc(d.each(true, Begun), func(i int) bool { return !slices.Contains(verbs, d.Hosts[i].Journal.Action) })
+	return slices.DeleteFunc(d.each(true, InProgress), func(i int) bool { return !slices.Contains(verbs, d.Hosts[i].Journal.Action) })
 }
 
 // names lists hosts.
@@ -102,29 +102,29 @@ func (d *decider) conclude(repairs, upgrades, renewals int) Decision {
 	decision := Decision{Actions: d.actions}
 	switch {
 	case len(d.down) > 0 || len(d.undone) > 0 || len(d.unsaved) > 0:
-		decision.Exit, decision.Reason = Blocked, HostsDown
+		decision.Outcome, decision.Reason = Blocked, HostsDown
 		if len(d.down) == 0 && len(d.undone) == 0 {
 			decision.Reason = SnapshotFirst
 		}
 		decision.Replaceable = d.replaceable()
 		decision.Message = d.blocked(decision.Replaceable)
 	case repairs > 0:
-		decision.Exit, decision.Message = Repair, "brings the cluster to what the manifest lists"
+		decision.Outcome, decision.Message = Repair, "brings the cluster to what the manifest lists"
 		if upgrades > 0 {
 			decision.Message += ", and takes it to " + d.Target
 		}
 	case upgrades > 0:
-		decision.Exit, decision.Message = Upgrade, "takes the cluster to "+d.Target
+		decision.Outcome, decision.Message = Upgrade, "takes the cluster to "+d.Target
 		if !slices.ContainsFunc(d.actions, func(a Action) bool { return a.Verb == VerbUpgrade }) {
 			decision.Message = "takes hosts to a containerd that " + d.Target + " runs on"
 		}
 	case renewals > 0:
-		decision.Exit, decision.Message = Renew, "renews certificates"
+		decision.Outcome, decision.Message = Renew, "renews certificates"
 	case len(d.Drift) > 0:
-		decision.Exit, decision.Message = Update, "changes settings: "+strings.Join(d.Drift, ", ")
+		decision.Outcome, decision.Message = Update, "changes settings: "+strings.Join(d.Drift, ", ")
 		decision.Actions = []Action{{Verb: VerbUpdate, Reason: strings.Join(d.Drift, ", ")}}
 	default:
-		decision.Exit, decision.Message = Done, "there is nothing to do"
+		decision.Outcome, decision.Message = Done, "there is nothing to do"
 	}
 	return decision
 }
@@ -134,7 +134,7 @@ func (d *decider) blocked(replaceable []string) string {
 	var parts []string
 	for _, i := range d.down {
 		host := d.Hosts[i]
-		if why := host.Away; why != "" {
+		if why := host.Unreachable; why != "" {
 			parts = append(parts, fmt.Sprintf("%s cannot be reached: %s", host.Name, strings.TrimPrefix(why, "cannot be reached: ")))
 		} else {
 			parts = append(parts, host.Name+" is broken")

@@ -38,7 +38,7 @@ func TestDecide(t *testing.T) {
 	for _, test := range []struct {
 		reason  string
 		seen    situation
-		exit    hosts.Exit
+		exit    hosts.Outcome
 		because hosts.Reason
 		steps   string
 		message string
@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 		{"nobody has anything", of("E", "E", "E"), hosts.Init, "", "Init(cp-0) Join(cp-1) Join(cp-2)", "no host belongs to a cluster"},
 		{
 			"absence of evidence is not evidence of absence",
-			of("E", "Un", "E"), hosts.Error, hosts.Unreachable, "", "cp-1 cannot be reached",
+			of("E", "Un", "E"), hosts.Error, hosts.ReasonUnreachable, "", "cp-1 cannot be reached",
 		},
 		{"remains that nobody explains", of("E", "R", "E"), hosts.Error, hosts.Remains, "", "cp-1 (/etc/kubernetes/pki)"},
 		{"a host belonged to the cluster, and nobody has reset it", of("E", "Rj", "E"), hosts.Error, hosts.Remains, "", "cp-1 (its journal ends with Join)"},
@@ -84,8 +84,8 @@ func TestDecide(t *testing.T) {
 		{"all is well", of("H", "H", "H"), hosts.Done, "", "", "there is nothing to do"},
 	} {
 		decision := hosts.Decide(test.seen.observe())
-		if decision.Exit != test.exit || decision.Reason != test.because || sorted(steps(decision.Actions)) != sorted(test.steps) {
-			t.Errorf("%s: %s %s: %s", test.reason, decision.Exit, decision.Reason, steps(decision.Actions))
+		if decision.Outcome != test.exit || decision.Reason != test.because || sorted(steps(decision.Actions)) != sorted(test.steps) {
+			t.Errorf("%s: %s %s: %s", test.reason, decision.Outcome, decision.Reason, steps(decision.Actions))
 		}
 		if !strings.Contains(decision.Message, test.message) {
 			t.Errorf("%s: it says %q", test.reason, decision.Message)
@@ -155,7 +155,7 @@ func TestHostsThatMustNotBeUsed(t *testing.T) {
 		o := of("H", "H", "H").observe()
 		test.change(&o)
 		d := hosts.Decide(o)
-		if d.Exit != hosts.Error || d.Reason != test.because || !strings.Contains(d.Message, test.message) || len(d.Actions) > 0 {
+		if d.Outcome != hosts.Error || d.Reason != test.because || !strings.Contains(d.Message, test.message) || len(d.Actions) > 0 {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -165,7 +165,7 @@ func TestHostsThatMustNotBeUsed(t *testing.T) {
 func TestHostOfAnUnknownVersion(t *testing.T) {
 	o := of("H", "H", "H").observe()
 	o.Hosts[1].Version = ""
-	if d := hosts.Decide(o); d.Exit != hosts.Blocked || len(d.Actions) > 0 || !strings.Contains(d.Message, "cp-1 is broken") {
+	if d := hosts.Decide(o); d.Outcome != hosts.Blocked || len(d.Actions) > 0 || !strings.Contains(d.Message, "cp-1 is broken") {
 		t.Errorf("%+v", d)
 	}
 }
@@ -179,7 +179,7 @@ func TestWorkers(t *testing.T) {
 		reason string
 		worker hosts.Host
 		node   bool
-		exit   hosts.Exit
+		exit   hosts.Outcome
 		steps  string
 	}{
 		{"it lacks", worker("E"), false, hosts.Repair, "JoinWorker(worker)"},
@@ -197,19 +197,19 @@ func TestWorkers(t *testing.T) {
 		if test.node {
 			o.Cluster.Nodes = append(o.Cluster.Nodes, test.worker.Name)
 		}
-		if d := hosts.Decide(o); d.Exit != test.exit || steps(d.Actions) != test.steps {
-			t.Errorf("%s: %s %s", test.reason, d.Exit, steps(d.Actions))
+		if d := hosts.Decide(o); d.Outcome != test.exit || steps(d.Actions) != test.steps {
+			t.Errorf("%s: %s %s", test.reason, d.Outcome, steps(d.Actions))
 		}
 		// Whatever a worker is, it speaks for a cluster that is there.
 		o = of("E").observe()
 		if o.Hosts = append(o.Hosts, test.worker); test.reason != "it lacks" {
-			if d := hosts.Decide(o); d.Exit != hosts.Error {
-				t.Errorf("%s, and the control plane is empty: %s %s", test.reason, d.Exit, steps(d.Actions))
+			if d := hosts.Decide(o); d.Outcome != hosts.Error {
+				t.Errorf("%s, and the control plane is empty: %s %s", test.reason, d.Outcome, steps(d.Actions))
 			}
 		}
 	}
 	o := of("H").observe()
-	if o.Drift = []string{"labels of cp-0"}; hosts.Decide(o).Exit != hosts.Update {
+	if o.Drift = []string{"labels of cp-0"}; hosts.Decide(o).Outcome != hosts.Update {
 		t.Errorf("drift: %+v", hosts.Decide(o))
 	}
 }

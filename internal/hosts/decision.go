@@ -3,30 +3,30 @@
 
 package hosts
 
-// Exit says how a look at the hosts ends.
-type Exit string
+// Outcome says how a look at the hosts ends.
+type Outcome string
 
 // The exits.
 const (
 	// Done has nothing to do.
-	Done Exit = "Done"
+	Done Outcome = "Done"
 	// Init makes the cluster.
-	Init Exit = "Init"
+	Init Outcome = "Init"
 	// Repair brings hosts that lack into the cluster, or takes out what is left of others.
-	Repair Exit = "Repair"
+	Repair Outcome = "Repair"
 	// Upgrade takes hosts to another version.
-	Upgrade Exit = "Upgrade"
+	Upgrade Outcome = "Upgrade"
 	// Renew renews certificates.
-	Renew Exit = "Renew"
+	Renew Outcome = "Renew"
 	// Update changes settings, and no host's membership or version.
-	Update Exit = "Update"
+	Update Outcome = "Update"
 	// Fill brings into a healthy cluster what its first layers need.
-	Fill Exit = "Fill"
-	// Blocked needs somebody: hosts are broken or away. What can be done without them is
+	Fill Outcome = "Fill"
+	// Blocked needs somebody: hosts are broken or unreachable. What can be done without them is
 	// done.
-	Blocked Exit = "Blocked"
+	Blocked Outcome = "Blocked"
 	// Error does nothing.
-	Error Exit = "Error"
+	Error Outcome = "Error"
 )
 
 // Reason says why a Decision is an Error or Blocked.
@@ -38,8 +38,8 @@ const (
 	Refused Reason = "Refused"
 	// Foreign has hosts of two clusters.
 	Foreign Reason = "Foreign"
-	// Unreachable cannot be told from a cluster that is there.
-	Unreachable Reason = "Unreachable"
+	// ReasonUnreachable cannot be told from a cluster that is there.
+	ReasonUnreachable Reason = "Unreachable"
 	// Remains are of a cluster that this one did not leave there.
 	Remains Reason = "Remains"
 	// Unfinished is an action that must end in another way first.
@@ -56,7 +56,7 @@ const (
 	Skew Reason = "Skew"
 	// SnapshotFirst wants a place for snapshots before members of etcd change.
 	SnapshotFirst Reason = "SnapshotFirst"
-	// HostsDown are broken or away.
+	// HostsDown are broken or unreachable.
 	HostsDown Reason = "HostsDown"
 )
 
@@ -121,8 +121,8 @@ func (a Action) IsSameAs(other Action) bool {
 
 // Decision is what is done, and why not more.
 type Decision struct {
-	Exit   Exit   `json:"exit"`
-	Reason Reason `json:"reason,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	Reason  Reason  `json:"reason,omitempty"`
 	// Message says it in words, with what to do.
 	Message string `json:"message"`
 	// Actions in their order; an Error has none.

@@ -31,11 +31,11 @@ func endsAsItSays(_ situation, _ hosts.Observation, d hosts.Decision) string {
 	switch {
 	case d.Message == "":
 		return "it does not say why"
-	case (d.Exit == hosts.Error || d.Exit == hosts.Done) && len(d.Actions) > 0:
+	case (d.Outcome == hosts.Error || d.Outcome == hosts.Done) && len(d.Actions) > 0:
 		return "it ends and has actions"
-	case d.Exit != hosts.Error && d.Exit != hosts.Done && d.Exit != hosts.Blocked && len(d.Actions) == 0:
+	case d.Outcome != hosts.Error && d.Outcome != hosts.Done && d.Outcome != hosts.Blocked && len(d.Actions) == 0:
 		return "it goes on and has no actions"
-	case (d.Exit == hosts.Error || d.Exit == hosts.Blocked) != (d.Reason != ""):
+	case (d.Outcome == hosts.Error || d.Outcome == hosts.Blocked) != (d.Reason != ""):
 		return "it has a reason without being stopped, or none"
 	}
 	return ""
@@ -68,7 +68,7 @@ func restoresWhole(s situation, o hosts.Observation, _ hosts.Decision) string {
 	classes := hosts.Classes(o)
 	var away []string
 	for i, class := range classes {
-		if class == hosts.Away {
+		if class == hosts.Unreachable {
 			away = append(away, nameOf(i))
 		}
 	}
@@ -90,9 +90,9 @@ func restoresWhole(s situation, o hosts.Observation, _ hosts.Decision) string {
 		for i, host := range o.Hosts {
 			isReset := slices.Contains(made.Reset, host.Name)
 			switch {
-			case host.Name == made.Host && (!host.Initialised || isReset || classes[i] == hosts.Away):
+			case host.Name == made.Host && (!host.Initialised || isReset || classes[i] == hosts.Unreachable):
 				return "it begins where it cannot"
-			case host.Name != made.Host && classes[i] != hosts.Away && (host.Initialised || len(host.Remains) > 0) != isReset:
+			case host.Name != made.Host && classes[i] != hosts.Unreachable && (host.Initialised || len(host.Remains) > 0) != isReset:
 				return "an etcd runs beside it, or a host is reset for nothing"
 			}
 		}
@@ -207,7 +207,7 @@ func keepsMajority(s situation, o hosts.Observation, d hosts.Decision) string {
 				return "a host is reset whose member is healthy"
 			}
 		}
-		if d.Exit == hosts.Init && action.Verb == hosts.VerbInit || !o.Cluster.Answers && action.Continues {
+		if d.Outcome == hosts.Init && action.Verb == hosts.VerbInit || !o.Cluster.Answers && action.Continues {
 			continue // it makes the first member, or changes none
 		}
 		changes := !slices.EqualFunc(was, members, func(a, b hosts.Member) bool { return a.ID == b.ID && a.Learner == b.Learner })
@@ -324,7 +324,7 @@ func ordersNothing(_ situation, o hosts.Observation, d hosts.Decision) string {
 	turned.Cluster.Members = slices.Clone(o.Cluster.Members)
 	slices.Reverse(turned.Cluster.Members)
 	other := hosts.Decide(turned)
-	if other.Exit != d.Exit || other.Reason != d.Reason || !slices.Equal(verbs(other), verbs(d)) {
+	if other.Outcome != d.Outcome || other.Reason != d.Reason || !slices.Equal(verbs(other), verbs(d)) {
 		return fmt.Sprintf("in another order it is %+v", other)
 	}
 	return ""
@@ -344,7 +344,7 @@ func stuck(s situation) string {
 	for range 30 {
 		d := hosts.Decide(s.observe())
 		switch {
-		case d.Exit == hosts.Done:
+		case d.Outcome == hosts.Done:
 			return ""
 		case len(d.Actions) == 0:
 			return fmt.Sprintf("it does not go on\n%v\nat\n%v\n%+v", began, s, d)

@@ -51,10 +51,10 @@ type Host struct {
 	// Worker is false for a host of the control plane.
 	Worker bool
 	// Replace is the manifest's consent to take the host out of the cluster when it is
-	// broken or away.
+	// broken or unreachable.
 	Replace bool
-	// Away says why the host cannot be reached; empty where it can.
-	Away string
+	// Unreachable says why the host cannot be reached; empty where it can.
+	Unreachable string
 	// Refused says why the host must not be used, such as a changed host key; empty where
 	// it may. It stops everything.
 	Refused string

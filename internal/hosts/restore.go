@@ -50,17 +50,17 @@ func Restore(o Observation, wish Wish) (Restoration, error) {
 		return Restoration{}, fmt.Errorf("%d of %d members of etcd are healthy, and the cluster answers: kubectl strata hosts apply repairs it. "+
 			"To have it go back to the snapshot all the same, give --although-it-answers", d.ring.Healthy, d.ring.Members)
 	}
-	if residue := d.each(false, Residue); len(residue) > 0 {
+	if dirty := d.each(false, Dirty); len(dirty) > 0 {
 		return Restoration{}, fmt.Errorf("there are remains of a cluster on %s: see what they are, and reset them with kubectl strata hosts reset --host",
-			d.names(residue))
+			d.names(dirty))
 	}
 	made := Restoration{}
 	for _, name := range wish.Without {
-		if i := slices.IndexFunc(o.Hosts, func(h Host) bool { return h.Name == name && !h.Worker }); i < 0 || d.classes[i] != Away {
+		if i := slices.IndexFunc(o.Hosts, func(h Host) bool { return h.Name == name && !h.Worker }); i < 0 || d.classes[i] != Unreachable {
 			return Restoration{}, fmt.Errorf("%s is no host of the control plane that cannot be reached: --without is for those alone", name)
 		}
 	}
-	for _, i := range d.each(false, Away) {
+	for _, i := range d.each(false, Unreachable) {
 		name := o.Hosts[i].Name
 		if !slices.Contains(wish.Without, name) {
 			return Restoration{}, fmt.Errorf("%s cannot be reached: with what it has of etcd it must not come back beside the restored cluster. "+
@@ -73,7 +73,7 @@ func Restore(o Observation, wish Wish) (Restoration, error) {
 		return Restoration{}, err
 	}
 	made.Host = o.Hosts[begins].Name
-	for _, i := range d.each(false, Healthy, Broken, Begun) {
+	for _, i := range d.each(false, Healthy, Broken, InProgress) {
 		if i != begins {
 			made.Reset = append(made.Reset, o.Hosts[i].Name)
 		}
@@ -94,7 +94,7 @@ func (d *decider) beginsOn(wish Wish) (int, error) {
 		case !host.Initialised:
 			why = append(why, host.Name+" has not the authorities of the cluster")
 			continue
-		case d.classes[i] == Begun && host.Journal.Action != VerbRestore:
+		case d.classes[i] == InProgress && host.Journal.Action != VerbRestore:
 			why = append(why, fmt.Sprintf("%s of %s has not ended", host.Journal.Action, host.Name))
 			continue
 		case host.Version != "" && minorsAbove(wish.Version, host.Version) > 0:
@@ -105,7 +105,7 @@ func (d *decider) beginsOn(wish Wish) (int, error) {
 		switch {
 		case wish.Host == host.Name:
 			return i, nil
-		case found < 0, d.classes[i] == Begun && d.classes[found] != Begun:
+		case found < 0, d.classes[i] == InProgress && d.classes[found] != InProgress:
 			found = i
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // and then what follows on a reset.
 func (d *decider) goOn() {
 	upgrades, resets := d.begun(VerbUpgrade), d.begun(VerbReset)
-	others := slices.DeleteFunc(d.each(true, Begun), func(i int) bool { return slices.Contains(upgrades, i) })
+	others := slices.DeleteFunc(d.each(true, InProgress), func(i int) bool { return slices.Contains(upgrades, i) })
 	for _, i := range slices.Concat(others, upgrades) {
 		d.goOnWith(i, d.ringAfter(i))
 	}
@@ -117,7 +117,7 @@ func (d *decider) replace(i int) {
 	}
 	d.add(Action{Verb: VerbReset, Host: host.Name, Reason: replaced}, nil)
 	d.joinAgain(i)
-	d.classes[i] = Begun // it is taken care of
+	d.classes[i] = InProgress // it is taken care of
 }
 
 // replaced is why a host is taken out.
@@ -125,7 +125,7 @@ const replaced = "its host is to be replaced"
 
 // isReplaced tells whether a host is down, and the manifest lets it go.
 func (d *decider) isReplaced(i int) bool {
-	return d.Hosts[i].Replace && (d.classes[i] == Away || d.classes[i] == Broken)
+	return d.Hosts[i].Replace && (d.classes[i] == Unreachable || d.classes[i] == Broken)
 }
 
 // joinMissing brings empty hosts into the control plane.
@@ -142,13 +142,13 @@ func (d *decider) join(i int, version, why string) {
 }
 
 // removeLeft takes members out that answer, and whose hosts have left the manifest. They
-// stay while a host is broken or away: they may be needed.
+// stay while a host is broken or unreachable: they may be needed.
 func (d *decider) removeLeft() {
 	for _, member := range d.Cluster.Members {
 		if d.hostOf(member.Name) >= 0 || member.Learner || !member.Healthy {
 			continue
 		}
-		if len(d.each(false, Broken, Away)) > 0 {
+		if len(d.each(false, Broken, Unreachable)) > 0 {
 			d.undone = append(d.undone, fmt.Sprintf("%s stays a member while hosts are down", member.Name))
 			continue
 		}
@@ -220,7 +220,7 @@ func (d *decider) joinWorkers() {
 		switch d.classes[i] {
 		case Empty:
 			d.add(Action{Verb: VerbJoinWorker, Host: host.Name, Version: d.Target, Reason: "it is not in the cluster yet"}, nil)
-		case Residue:
+		case Dirty:
 			d.undone = append(d.undone, fmt.Sprintf("%s has remains of a cluster (%s): reset it", host.Name, host.left()))
 		}
 	}

@@ -61,14 +61,14 @@ func (d *decider) first() *Decision {
 	if d.Cluster.Answers || len(d.each(true, Healthy, Broken)) > 0 || len(d.begun(VerbJoin, VerbJoinWorker, VerbUpgrade, VerbUpgradeContainerd, VerbRenew)) > 0 {
 		return nil
 	}
-	away, residue, inits, resets := d.each(true, Away), d.each(true, Residue), d.begun(VerbInit), d.begun(VerbReset)
+	unreachable, dirty, inits, resets := d.each(true, Unreachable), d.each(true, Dirty), d.begun(VerbInit), d.begun(VerbReset)
 	switch {
-	case len(away) > 0:
-		return failed(Unreachable,
+	case len(unreachable) > 0:
+		return failed(ReasonUnreachable,
 			"%s cannot be reached, and no other host belongs to a cluster: whether there is one is not known. Make them reachable, or take them out of the manifest",
-			d.names(away))
-	case len(residue) > 0:
-		return d.hasRemains(residue)
+			d.names(unreachable))
+	case len(dirty) > 0:
+		return d.hasRemains(dirty)
 	case len(resets) > 0:
 		return failed(Unfinished, "the reset of %s has not ended: end it first", d.names(resets))
 	case len(inits) > 1:
@@ -97,7 +97,7 @@ func (d *decider) first() *Decision {
 			d.add(Action{Verb: VerbJoinWorker, Host: host.Name, Version: d.Target, Reason: "it is not in the cluster yet"}, nil)
 		}
 	}
-	return &Decision{Exit: Init, Message: fmt.Sprintf("makes a cluster of %d hosts: %s", len(d.Hosts), why), Actions: d.actions}
+	return &Decision{Outcome: Init, Message: fmt.Sprintf("makes a cluster of %d hosts: %s", len(d.Hosts), why), Actions: d.actions}
 }
 
 // lost stops where etcd has no majority, or no API server answers, but for what may bring
@@ -125,7 +125,7 @@ func (d *decider) lost() *Decision {
 			d.goOnWith(i, nil)
 		}
 		return &Decision{
-			Exit: Repair, Actions: d.actions,
+			Outcome: Repair, Actions: d.actions,
 			Message: "no majority of etcd is healthy, because actions have not ended: goes on with them on " + d.names(unfinished),
 		}
 	}
@@ -134,7 +134,7 @@ func (d *decider) lost() *Decision {
 	}
 	if !d.Cluster.Answers {
 		return failed(QuorumLost, "no API server is healthy on %s: bring them back, or restore the cluster from a snapshot",
-			d.names(d.each(true, Broken, Begun)))
+			d.names(d.each(true, Broken, InProgress)))
 	}
 	return failed(QuorumLost, "%d of %d members of etcd are healthy, which is no majority (%s): bring hosts back, or restore the cluster from a snapshot",
 		d.ring.Healthy, d.ring.Members, d.surviving())
@@ -176,13 +176,13 @@ func (d *decider) ended() *Decision {
 	if len(d.actions) == 0 {
 		return nil
 	}
-	return &Decision{Exit: Renew, Actions: d.actions, Message: "no API server is healthy, and certificates have ended or end soon: renews them"}
+	return &Decision{Outcome: Renew, Actions: d.actions, Message: "no API server is healthy, and certificates have ended or end soon: renews them"}
 }
 
 // mayBeAnother tells whether a host of the control plane may be of another cluster: one
 // with remains, or with an init that has not come far.
 func (d *decider) mayBeAnother() bool {
-	return len(d.each(false, Residue)) > 0 ||
+	return len(d.each(false, Dirty)) > 0 ||
 		slices.ContainsFunc(d.begun(VerbInit), func(i int) bool { return !d.Hosts[i].Initialised })
 }
 
@@ -218,15 +218,15 @@ func (d *decider) contradiction() *Decision {
 
 // remains stops where a host of the control plane has what this cluster did not leave.
 func (d *decider) remains() *Decision {
-	if residue := d.each(false, Residue); len(residue) > 0 {
-		return d.hasRemains(residue)
+	if dirty := d.each(false, Dirty); len(dirty) > 0 {
+		return d.hasRemains(dirty)
 	}
 	return nil
 }
 
-func (d *decider) hasRemains(residue []int) *Decision {
-	what := make([]string, len(residue))
-	for i, host := range residue {
+func (d *decider) hasRemains(dirty []int) *Decision {
+	what := make([]string, len(dirty))
+	for i, host := range dirty {
 		what[i] = fmt.Sprintf("%s (%s)", d.Hosts[host].Name, d.Hosts[host].left())
 	}
 	return failed(Remains, "there are remains of a cluster on %s, which no action of this one explains that has begun: reset them, or restore the cluster",
@@ -247,7 +247,7 @@ func (d *decider) takesOver() *Decision {
 	if !d.TakesOver {
 		return nil
 	}
-	if others := d.each(true, Empty, Residue, Begun, Broken, Away); len(others) > 0 {
+	if others := d.each(true, Empty, Dirty, InProgress, Broken, Unreachable); len(others) > 0 {
 		return failed(Refused, "a cluster is taken over as it is, and these hosts are no healthy ones of it: %s. Repair them, or take them out of the manifest",
 			d.names(others))
 	}
@@ -263,7 +263,7 @@ func (d *decider) takesOver() *Decision {
 		}
 	}
 	return &Decision{
-		Exit: Update, Message: "takes the cluster over",
+		Outcome: Update, Message: "takes the cluster over",
 		Actions: []Action{{Verb: VerbUpdate, Reason: "what the manifest says is saved in the cluster, and nothing else is done"}},
 	}
 }
@@ -282,7 +282,7 @@ func (d *decider) versions() *Decision {
 	if len(d.actions) == 0 {
 		return stop
 	}
-	return &Decision{Exit: Repair, Actions: d.actions, Message: "goes on with what has begun on " + d.names(apart) + "; then: " + stop.Message}
+	return &Decision{Outcome: Repair, Actions: d.actions, Message: "goes on with what has begun on " + d.names(apart) + "; then: " + stop.Message}
 }
 
 func (d *decider) stopOfVersions() *Decision {
@@ -291,7 +291,7 @@ func (d *decider) stopOfVersions() *Decision {
 	}
 	lowest, highest := d.Cluster.Version, d.Cluster.Version
 	for i, host := range d.Hosts {
-		if d.classes[i] == Empty || d.classes[i] == Residue {
+		if d.classes[i] == Empty || d.classes[i] == Dirty {
 			continue // it may have a kubelet, which runs nothing
 		}
 		if isHigher(lowest, host.Version) {
@@ -323,7 +323,7 @@ func (d *decider) lacks() bool {
 		case host.Worker:
 		case d.classes[i] == Empty, d.classes[i] == Broken && host.Replace:
 			return true
-		case d.classes[i] == Begun && (verb == VerbInit || verb == VerbJoin || verb == VerbReset):
+		case d.classes[i] == InProgress && (verb == VerbInit || verb == VerbJoin || verb == VerbReset):
 			return true
 		}
 	}

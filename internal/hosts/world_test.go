@@ -149,7 +149,7 @@ func (s situation) observe() hosts.Observation {
 			o.Cluster.Nodes = append(o.Cluster.Nodes, host.Name)
 		}
 		if seen.away {
-			host.Away = "no route to host"
+			host.Unreachable = "no route to host"
 			o.Hosts = append(o.Hosts, host)
 			continue
 		}

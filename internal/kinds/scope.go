@@ -5,6 +5,7 @@ package kinds
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -35,4 +36,11 @@ var clusterScoped = map[string][]string{
 // namespaces. Of kinds that others define only their cluster can say.
 func HasNoNamespaces(gk schema.GroupKind) bool {
 	return slices.Contains(clusterScoped[gk.Group], gk.Kind)
+}
+
+// HasKnownScope tells kinds of which it is known without a cluster whether they have
+// namespaces: those of Kubernetes, Strata and Flux.
+func HasKnownScope(gk schema.GroupKind) bool {
+	_, known := clusterScoped[gk.Group]
+	return known || !strings.Contains(gk.Group, ".") || strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io")
 }

@@ -353,7 +353,9 @@ type Listing struct {
 	Exclusive map[string][]objects.ID
 }
 
-// ListingOf returns what a directory lists.
+// ListingOf returns what a directory lists. Whether a kind that others define has namespaces, only
+// a cluster knows, and it may not serve the kind yet: an object of such a kind is listed by its name
+// without the namespace that is written, too. There is nothing else that could have that name.
 func ListingOf(dir *directories.Directory) Listing {
 	listing := Listing{Files: make(map[objects.ID]string, len(dir.Manifests)), Exclusive: map[string][]objects.ID{}}
 	for _, manifest := range dir.Manifests {
@@ -362,6 +364,11 @@ func ListingOf(dir *directories.Directory) Listing {
 		}
 		id := manifest.ID()
 		listing.Files[id] = manifest.File
+		if id.Namespace != "" && !kinds.HasKnownScope(id.GroupKind()) {
+			bare := id
+			bare.Namespace = ""
+			listing.Files[bare] = manifest.File
+		}
 		if id.GroupKind() == kinds.HelmReleaseKind {
 			exclusive := kinds.HelmReleaseIdentity(manifest.Object)
 			listing.Exclusive[exclusive] = objects.SortIDs(append(slices.Clone(listing.Exclusive[exclusive]), id))

@@ -142,16 +142,20 @@ func (o Observation) cycle() []string {
 }
 
 // dependsOnGate wants every dependency deployed. All that are not are named;
-// the first one gives the reason.
+// the first one gives the reason. A layer that has all that it wants does not wait for what
+// another Platform brings and changes: it would look as if something of it were under way.
 func dependsOnGate(o Observation) *Blocked {
 	// specGate, which comes before, has refused those that cannot be understood.
 	wanted, _ := dependencies.ParseAll(o.Layer.Spec.Prereqs.DependsOn)
 	var blocked *Blocked
 	var messages []string
-	named := 0
+	named, hasAll := 0, o.hasAll()
 	for _, dependency := range wanted {
 		lacks := unmet(o, dependency)
-		if lacks == nil {
+		if lacks == nil && !hasAll {
+			lacks = o.unmetBelow(dependency.Name, map[string]bool{})
+		}
+		if lacks == nil || hasAll && lacks.underWay && isOfAnother(o.Layer, o.Layers[dependency.Name].Layer) {
 			continue
 		}
 		if blocked == nil {
@@ -176,6 +180,61 @@ type lack struct {
 	reason string
 	// seen is what was seen, and brief the same without what the other layer says.
 	seen, brief string
+	// underWay is true where the other layer has deployed something before, and is on its way
+	// to something else.
+	underWay bool
+}
+
+// hasAll tells whether the layer has deployed all that it wants now.
+func (o Observation) hasAll() bool {
+	status := o.Layer.Status
+	return deployed(o.Layer) && status.ObservedGeneration == o.Layer.Generation && o.Directory != nil &&
+		status.Version == o.Layer.Spec.Version && status.Digest == o.Directory.Digest &&
+		(status.Attempt == nil || isContentOf(status.Attempt, status.Version, status.Digest))
+}
+
+// isOfAnother tells whether two layers are of different Platforms.
+func isOfAnother(layer, other *v1alpha1.AddonsLayer) bool {
+	if other == nil {
+		return false
+	}
+	of, its := layer.Labels[v1alpha1.PlatformLabel], other.Labels[v1alpha1.PlatformLabel]
+	return of != "" && its != "" && of != its
+}
+
+// unmetBelow returns what a dependency that is deployed does not wait for itself, because that is
+// of another Platform, and what this layer waits for in its place; nil for nothing.
+func (o Observation) unmetBelow(name string, seen map[string]bool) *lack {
+	layer := o.Layers[name].Layer
+	if layer == nil || seen[name] {
+		return nil
+	}
+	seen[name] = true
+	below, _ := dependencies.ParseAll(layer.Spec.Prereqs.DependsOn)
+	for _, dependency := range below {
+		if isOfAnother(layer, o.Layers[dependency.Name].Layer) {
+			if lacks := unmet(o, dependency); lacks != nil {
+				return lacks
+			}
+		}
+		if lacks := o.unmetBelow(dependency.Name, seen); lacks != nil {
+			return lacks
+		}
+	}
+	return nil
+}
+
+// isOnItsWay tells whether a layer that has deployed something is on its way to something else,
+// and neither failed nor held up by what only somebody can mend.
+func isOnItsWay(layer *v1alpha1.AddonsLayer) bool {
+	if layer.Status.Version == "" || isStalled(layer) {
+		return false
+	}
+	switch layer.Status.State {
+	case v1alpha1.StateDeployed, v1alpha1.StateApplying, v1alpha1.StateApplyPending, v1alpha1.StatePruning:
+		return true
+	}
+	return false
 }
 
 // unmet returns why a dependency does not hold; nil where it holds. A layer that stays
@@ -202,18 +261,25 @@ func unmet(o Observation, dependency dependencies.Dependency) *lack {
 	case !stays && layer.Status.ObservedGeneration < 0:
 		return of(v1alpha1.ReasonDependencyNotDeployed, layer.Name+" has not been looked at yet")
 	case !stays && layer.Status.ObservedGeneration != layer.Generation:
-		return of(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
+		changed := of(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("%s has changed and is not deployed as it is now (generation %d, seen %d)",
 			layer.Name, layer.Generation, layer.Status.ObservedGeneration))
+		changed.underWay = isOnItsWay(layer)
+		return changed
 	case layer.Status.Version != "" && !dependency.Accepts(layer.Status.Version):
 		return at(v1alpha1.ReasonDependencyVersion, "", dependency.Explain(layer.Status.Version))
 	case layer.Status.Version == "" || !deployed(layer) && (held || !stays):
-		return at(v1alpha1.ReasonDependencyNotDeployed, "", "")
+		there := at(v1alpha1.ReasonDependencyNotDeployed, "", "")
+		there.underWay = !held && isOnItsWay(layer)
+		return there
 	case stays || !other.SameSource:
 		return nil
 	case other.Digest == "":
 		return of(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("what revision %s holds for %s cannot be read", o.Source.Revision, layer.Name))
 	case other.Digest != layer.Status.Digest:
-		return at(v1alpha1.ReasonDependencyNotDeployed, fmt.Sprintf("revision %s changes %s, which has not deployed that yet; ", o.Source.Revision, layer.Name), "")
+		changes := at(v1alpha1.ReasonDependencyNotDeployed,
+			fmt.Sprintf("revision %s changes %s, which has not deployed that yet; ", o.Source.Revision, layer.Name), "")
+		changes.underWay = isOnItsWay(layer)
+		return changes
 	}
 	return nil
 }

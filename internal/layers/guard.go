@@ -25,7 +25,7 @@ const (
 
 // emptyGuard stops a directory without objects from emptying a layer, unless
 // somebody said that this revision may. A layer that was deployed as empty, and
-// has got nothing since, stays so.
+// has got nothing since, stays so, and one that never had anything begins so.
 func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
 	allowed = o.alreadyAllowed()
 	if slices.Contains(allowed, allowedEmpty) {
@@ -38,6 +38,9 @@ func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
 	if consume, yes := o.allows(v1alpha1.AllowEmptyAnnotation); yes {
 		return consume, append(allowed, allowedEmpty), nil
 	}
+	if o.neverHadAny() && !o.Directory.Missing {
+		return nil, allowed, nil
+	}
 	blocked = &Blocked{State: v1alpha1.StateFailed, Reason: v1alpha1.ReasonEmptyDirectory, Stalled: true}
 	what := "holds no objects"
 	if o.Directory.Missing {
@@ -48,6 +51,13 @@ func emptyGuard(o Observation) (consume, allowed []string, blocked *Blocked) {
 		"to empty the layer set the annotation %s to that revision or to %q",
 		o.Layer.Spec.Source.Path, what, o.Directory.Revision, v1alpha1.AllowEmptyAnnotation, v1alpha1.AllowNext)
 	return nil, nil, blocked
+}
+
+// neverHadAny tells whether neither the status of the layer nor its cluster knows of an
+// object that it has or had. A status that was lost is no proof while objects are there.
+func (o Observation) neverHadAny() bool {
+	status := o.Layer.Status
+	return status.Digest == "" && len(status.Resources) == 0 && len(o.Live) == 0 && len(o.Taken) == 0
 }
 
 // pruneGuard stops a plan that would remove most of a layer's releases. What

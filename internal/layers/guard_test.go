@@ -89,6 +89,7 @@ func TestEmptyGuard(t *testing.T) {
 	}
 	// A layer that was emptied, and has got a release since that is not ready.
 	refilled := func(l *v1alpha1.AddonsLayer) { isDeployed(was)(l); l.Status.Digest = empty.Digest }
+	begun := func(l *v1alpha1.AddonsLayer) { isDeployed(was)(l); l.Status.Digest = "" }
 	runGuardCases(t, map[string]guardCase{
 		"empty": {
 			reason: "an empty directory removes nothing by itself", in: observation(layer(isDeployed(was)), empty, lives(live("a"))),
@@ -99,7 +100,17 @@ func TestEmptyGuard(t *testing.T) {
 			state: v1alpha1.StateFailed, why: "PathNotFound",
 		},
 		"new and empty": {
-			reason: "a new layer without objects is a mistake", in: observation(layer(), empty), state: v1alpha1.StateFailed, why: "EmptyDirectory",
+			reason: "nothing can go of a layer that never had anything", in: observation(layer(), empty), state: v1alpha1.StateDeployed, why: "Deployed",
+		},
+		"new, and its directory is not there": {
+			reason: "a path that leads nowhere is a mistake", in: observation(layer(), missing), state: v1alpha1.StateFailed, why: "PathNotFound",
+		},
+		"its status was lost": {
+			reason: "what is there may be what the directory held", in: observation(layer(), empty, lives(live("a"))),
+			state: v1alpha1.StateFailed, why: "EmptyDirectory",
+		},
+		"not deployed yet": {
+			reason: "what was begun would go", in: observation(layer(begun), empty), state: v1alpha1.StateFailed, why: "EmptyDirectory",
 		},
 		"next": {
 			reason: "the word is used up", in: observation(layer(isDeployed(was), allow("next")), empty, lives(live("a"))),
@@ -333,8 +344,5 @@ func TestBundleThatLeavesAllOut(t *testing.T) {
 	// One that never had anything only waits.
 	if d := Decide(observation(layer(ofBundle), empty)); d.State != v1alpha1.StateDeployed {
 		t.Errorf("one that only waits is %s: %s", d.State, d.Message)
-	}
-	if d := Decide(observation(layer(), empty)); d.Reason != v1alpha1.ReasonEmptyDirectory {
-		t.Errorf("a directory that is empty from the first is %s: %s", d.State, d.Message)
 	}
 }

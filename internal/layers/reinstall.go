@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -18,15 +20,54 @@ import (
 )
 
 // reinstalled tells whether Flux uninstalls what a release of the layer has installed on
-// its cluster once it is written as wanted, and installs it anew. A release whose chart may
-// have another name is not taken for one.
-func (o Observation) reinstalled(id objects.ID, wanted *unstructured.Unstructured) (kinds.Reinstall, bool) {
+// its cluster once it, and what find has of its chart, are written as wanted, and installs it
+// anew. A release whose chart may have another name is not taken for one.
+func (o Observation) reinstalled(id objects.ID, wanted *unstructured.Unstructured, find kinds.Find) (kinds.Reinstall, bool) {
 	live := o.Live[id]
 	if id.GroupKind() != kinds.HelmReleaseKind || live == nil || !live.GetDeletionTimestamp().IsZero() || !o.isUninstalled(live) {
 		return kinds.Reinstall{}, false
 	}
-	found, is := kinds.ReinstallBySpec(live, wanted)
+	found, is := kinds.ReinstallBySpec(live, wanted, kinds.Charts{Live: o.findLive, Wanted: find})
 	return found, is && !found.Maybe
+}
+
+// findLive returns an object of the cluster that Flux runs in.
+func (o Observation) findLive(gk schema.GroupKind, key types.NamespacedName) *unstructured.Unstructured {
+	return o.Live[objects.ID{Group: gk.Group, Kind: gk.Kind, Namespace: key.Namespace, Name: key.Name}]
+}
+
+// orLive finds what is to be written, and otherwise what is there.
+func (o Observation) orLive(wanted func(objects.ID) *unstructured.Unstructured) kinds.Find {
+	return func(gk schema.GroupKind, key types.NamespacedName) *unstructured.Unstructured {
+		if object := wanted(objects.ID{Group: gk.Group, Kind: gk.Kind, Namespace: key.Namespace, Name: key.Name}); object != nil {
+			return object
+		}
+		return o.findLive(gk, key)
+	}
+}
+
+// listedIn finds what a directory lists. It is asked for charts alone, which are few.
+func listedIn(directory *directories.Directory) func(objects.ID) *unstructured.Unstructured {
+	return func(id objects.ID) *unstructured.Unstructured {
+		for _, manifest := range directory.Manifests {
+			if manifest.ID() == id {
+				return manifest.Object
+			}
+		}
+		return nil
+	}
+}
+
+// writtenOf finds what is to be written of some dependents.
+func writtenOf(wanted []dependents.Dependent) func(objects.ID) *unstructured.Unstructured {
+	return func(id objects.ID) *unstructured.Unstructured {
+		for _, d := range wanted {
+			if object, written := d.Object.Get(); written && d.ID == id {
+				return object
+			}
+		}
+		return nil
+	}
 }
 
 // Reinstalled returns, in order, the HelmReleases that Flux would uninstall and install
@@ -40,8 +81,9 @@ func (o Observation) Reinstalled() []objects.ID {
 		if directory == nil {
 			continue
 		}
+		find := o.orLive(listedIn(directory))
 		for _, manifest := range directory.Manifests {
-			if _, is := o.reinstalled(manifest.ID(), manifest.Object); is {
+			if _, is := o.reinstalled(manifest.ID(), manifest.Object, find); is {
 				found[manifest.ID()] = true
 			}
 		}
@@ -51,6 +93,12 @@ func (o Observation) Reinstalled() []objects.ID {
 		ids = append(ids, id)
 	}
 	return objects.SortIDs(ids)
+}
+
+// chartSource returns the ID of what a HelmRelease refers to for its chart.
+func chartSource(release *unstructured.Unstructured) objects.ID {
+	gk, key := kinds.ChartRef(release)
+	return objects.ID{Group: gk.Group, Kind: gk.Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
 // losesVolumes tells whether volumes would go with releases that are installed anew, or be
@@ -63,11 +111,14 @@ func (o Observation) withoutReinstalls(wanted []dependents.Dependent) []dependen
 	if !o.losesVolumes() {
 		return wanted
 	}
-	return slices.DeleteFunc(wanted, func(d dependents.Dependent) bool {
+	left, find := map[objects.ID]bool{}, o.orLive(writtenOf(wanted))
+	for _, d := range wanted {
 		object, written := d.Object.Get()
-		_, is := o.reinstalled(d.ID, object)
-		return written && is
-	})
+		if _, is := o.reinstalled(d.ID, object, find); written && is {
+			left[d.ID], left[chartSource(object)] = true, true
+		}
+	}
+	return slices.DeleteFunc(wanted, func(d dependents.Dependent) bool { return left[d.ID] })
 }
 
 // reinstallGuard stops a plan that has Flux uninstall releases with volumes, unless somebody
@@ -86,14 +137,18 @@ func reinstallGuard(
 		return nil, allowed, nil
 	}
 	var named []string
+	writes, find := map[objects.ID]bool{}, o.orLive(writtenOf(wanted))
 	for _, action := range plan.Of(dependents.VerbWrite) {
-		at := slices.IndexFunc(wanted, func(d dependents.Dependent) bool { return d.ID == action.ID })
-		if at < 0 {
+		writes[action.ID] = true
+	}
+	for _, d := range wanted {
+		object, written := d.Object.Get()
+		if !written {
 			continue
 		}
-		object, written := wanted[at].Object.Get()
-		if again, is := o.reinstalled(action.ID, object); written && is {
-			named = append(named, fmt.Sprintf("%s (%s: %s -> %s)", action.ID, again.What, again.From, again.To))
+		// Flux also installs anew where a write changes the source alone.
+		if again, is := o.reinstalled(d.ID, object, find); is && (writes[d.ID] || writes[chartSource(object)]) {
+			named = append(named, fmt.Sprintf("%s (%s: %s -> %s)", d.ID, again.What, again.From, again.To))
 		}
 	}
 	if len(named) == 0 {

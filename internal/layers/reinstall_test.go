@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/dependents"
@@ -46,6 +47,28 @@ func TestReinstallGuard(t *testing.T) {
 		l.Status.Attempt = &v1alpha1.Attempt{Version: "1.0.0", Digest: now.Digest, Allowed: []string{allowedReinstall}}
 	}
 	both := lives(installed(), live("b"))
+	refers := directoriestest.HelmRelease("a", "chartRef", map[string]any{"kind": "OCIRepository", "name": "charts"})
+	registryOf := func(chart string) directories.Manifest {
+		manifest := directoriestest.Any("source.toolkit.fluxcd.io/v1", "OCIRepository", "default", "charts")
+		manifest.Object.Object["spec"] = map[string]any{"url": "oci://a.example.com/" + chart}
+		return manifest
+	}
+	fromRegistry := func(chart, revision string) *directories.Directory {
+		return directoriestest.Of(revision, refers, registryOf(chart))
+	}
+	liveOf := func(manifest directories.Manifest, generation int64) *unstructured.Unstructured {
+		obj := live(manifest.Object.GetName())
+		status := obj.Object["status"]
+		labels := obj.GetLabels()
+		obj = manifest.Object.DeepCopy()
+		obj.Object["status"] = status
+		obj.SetLabels(labels)
+		obj.SetGeneration(generation)
+		obj.SetUID("uid-" + types.UID(obj.GetName()))
+		obj.SetResourceVersion("7")
+		return obj
+	}
+	referring, registry, changed := liveOf(refers, 1), liveOf(registryOf("postgresql"), 1), liveOf(registryOf("postgresql"), 2)
 	const message = "revision main@sha1:new has Flux uninstall and install anew HelmRelease default/a (chart name: postgresql -> postgres-ha), " +
 		`while 2 persistentvolumeclaims in namespace db would be left behind: if that is meant set the annotation kraan.io/allow-reinstall ` +
 		`to that revision or to "next" (kubectl annotate al base kraan.io/allow-reinstall=next)`
@@ -87,6 +110,19 @@ func TestReinstallGuard(t *testing.T) {
 		"by hand, held up by something else": {
 			"nor is a repair behind a closed gate", observation(layer(isDeployed(now), needs("nothing@1.0.0")), now, lives(installed(drifted), live("b")), volumes),
 			"", "WouldReinstall", "postgresql -> postgres-ha", "", false,
+		},
+		"the source alone": {
+			"Flux installs anew without a change of the release", observation(layer(isDeployed(fromRegistry("postgresql", oldRevision))), fromRegistry("postgres-ha", newRevision),
+				lives(referring, registry), volumes), "", "WouldReinstall", "HelmRelease default/a (chart name: postgresql -> postgres-ha)", "", false,
+		},
+		"the source by hand": {
+			"a correction of the source is none either", observation(layer(isDeployed(fromRegistry("postgres-ha", newRevision)), needs("nothing@1.0.0")),
+				fromRegistry("postgres-ha", newRevision), lives(referring, changed), volumes),
+			"", "WouldReinstall", "postgresql -> postgres-ha", "", false,
+		},
+		"a mirror of the source": {
+			"the chart has the name that it had", observation(layer(isDeployed(fromRegistry("postgresql", oldRevision))), fromRegistry("mirror/postgresql", newRevision),
+				lives(referring, registry), volumes), "Write charts", "Applying", "", "", false,
 		},
 		"elsewhere": {
 			"what is on a cluster that nobody asked is not known", observation(layer(isDeployed(was)), now,

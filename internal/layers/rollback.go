@@ -185,7 +185,9 @@ func isUnderWay(o Observation, plan dependents.Plan) bool {
 // failed.
 func wasRefused(layer *v1alpha1.AddonsLayer) bool {
 	ready := meta.FindStatusCondition(layer.Status.Conditions, v1alpha1.ReadyCondition)
-	return ready != nil && (ready.Reason == v1alpha1.ReasonApplyFailed || ready.Reason == v1alpha1.ReasonInvalidManifest)
+	return ready != nil && slices.Contains([]string{
+		v1alpha1.ReasonApplyFailed, v1alpha1.ReasonInvalidManifest, v1alpha1.ReasonConflictsWithLiveState,
+	}, ready.Reason)
 }
 
 // decideRollback takes a layer back to an earlier deployment, as a whole: what

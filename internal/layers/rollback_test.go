@@ -97,6 +97,15 @@ func mistaken(l *v1alpha1.AddonsLayer) {
 	}
 }
 
+// inTheWay gives a layer the conditions of one of whose objects the live state is in the way.
+func inTheWay(l *v1alpha1.AddonsLayer) {
+	l.Status.State = v1alpha1.StateFailed
+	l.Status.Conditions = []metav1.Condition{
+		{Type: "Ready", Status: "False", Reason: v1alpha1.ReasonConflictsWithLiveState, Message: "field is immutable"},
+		{Type: "Reconciling", Status: "True", Reason: v1alpha1.ReasonProgressingWithRetry},
+	}
+}
+
 const (
 	soon = time.Second
 	late = time.Hour
@@ -152,6 +161,16 @@ func TestRollbackBegins(t *testing.T) {
 			"it is waited for first",
 			observation(failingLayer(soon, refusedByServer), secondDir, restored(firstDir), lives(live("a", acting), live("b"))),
 			v1alpha1.StateApplying, v1alpha1.ReasonApplying, "Write c", "HelmRelease default/a is not ready", false,
+		},
+		"the live state is in the way": {
+			"it may change, and the revision goes on then",
+			observation(failingLayer(soon, inTheWay), secondDir, restored(firstDir), lives(live("a"), live("b"))),
+			v1alpha1.StateApplying, v1alpha1.ReasonApplying, "Write c", "has yet to be applied", false,
+		},
+		"the live state is in the way for too long": {
+			"to write it again has not helped",
+			observation(failingLayer(late, inTheWay), secondDir, restored(firstDir), lives(live("a"), live("b"))),
+			v1alpha1.StateApplying, v1alpha1.ReasonRollingBack, "Write a", fromTo, true,
 		},
 		"a mistake between that is taken back": {
 			"what the next revision had wrong is not held against this one",

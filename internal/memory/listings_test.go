@@ -112,6 +112,35 @@ func TestListings(t *testing.T) {
 	}
 }
 
+// Whether a kind that others define has namespaces is not known when a directory is read, and
+// its digest is the same afterwards: its objects are found by what the cluster calls them.
+func TestListingsOfKindsWithoutNamespaces(t *testing.T) {
+	issuer := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cert-manager.io/v1", "kind": "ClusterIssuer"}}
+	issuer.SetNamespace("default")
+	issuer.SetName("x")
+	dir := directory("1", "podinfo")
+	dir.Manifests = append(dir.Manifests, directories.Manifest{File: "x.yaml", Object: issuer})
+	l := NewListings()
+	l.Update("base", dir)
+	release := objects.IDOf(newRelease("podinfo", "podinfo"))
+	for id, want := range map[objects.ID][]string{
+		objects.IDOf(issuer): {"base"}, {Group: "cert-manager.io", Kind: "ClusterIssuer", Name: "x"}: {"base"},
+		release: {"base"}, {Group: release.Group, Kind: release.Kind, Name: release.Name}: nil,
+	} {
+		if diff := cmp.Diff(want, l.WhoLists(id, "")); diff != "" {
+			t.Errorf("who lists %s (-want +got):\n%s", id, diff)
+		}
+		listing, _ := l.Last("base")
+		if _, lists := listing.Files[id]; lists != (want != nil) {
+			t.Errorf("it lists %s: %t", id, lists)
+		}
+	}
+	l.Forget("base")
+	if len(l.byID) != 0 {
+		t.Errorf("%v are left", l.byID)
+	}
+}
+
 func TestListingsOfWaitingLayers(t *testing.T) {
 	l := NewListings()
 	l.SetWaiting("base", true, map[string]bool{"cert-manager.io": true})

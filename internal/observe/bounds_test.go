@@ -56,7 +56,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sight.Unasked
+	return sight.NotQueried
 }
 
 // packed returns a text as gzip has it. Several one after another are one, too.

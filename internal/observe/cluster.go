@@ -87,12 +87,12 @@ func (l *looker) askCluster(ctx context.Context) {
 	spec := l.Cluster.Spec
 	credentials, from, why := l.credentials(ctx)
 	if credentials == nil {
-		l.sight.Unasked = why
+		l.sight.NotQueried = why
 		return
 	}
 	var group sync.WaitGroup
 	for i := range seen {
-		if seen[i].Worker || !seen[i].Initialised || seen[i].Away != "" || seen[i].Refused != "" {
+		if seen[i].Worker || !seen[i].Initialised || seen[i].Unreachable != "" || seen[i].Refused != "" {
 			continue
 		}
 		group.Go(func() {
@@ -103,12 +103,12 @@ func (l *looker) askCluster(ctx context.Context) {
 	group.Wait()
 	leader := slices.IndexFunc(seen, func(h hosts.Host) bool { return h.Serving })
 	if leader < 0 {
-		l.sight.Unasked = "no API server is healthy; asked as the administrator of " + from
+		l.sight.NotQueried = "no API server is healthy; asked as the administrator of " + from
 		return
 	}
 	cluster := &Cluster{Leader: seen[leader].Name}
 	if err := l.ask(ctx, cluster, leader, credentials); err != nil {
-		l.sight.Unasked = "asked through " + cluster.Leader + ": " + plain(cluster.Leader, err)
+		l.sight.NotQueried = "asked through " + cluster.Leader + ": " + plain(cluster.Leader, err)
 		return
 	}
 	l.sight.Cluster = cluster
@@ -159,7 +159,7 @@ func (c *Cluster) askEndpoint(ctx context.Context, endpoint v1alpha1.HostEndpoin
 // credentials returns those of the first host of the control plane that has some.
 func (l *looker) credentials(ctx context.Context) (found *probes.Credentials, from, why string) {
 	for _, host := range l.sight.Observation.Hosts {
-		if host.Worker || !host.Initialised || host.Away != "" || host.Refused != "" {
+		if host.Worker || !host.Initialised || host.Unreachable != "" || host.Refused != "" {
 			continue
 		}
 		result, err := l.Machines.Run(ctx, host.Name, ssh.Command{Input: probes.CredentialsScript, Timeout: l.HostTime, MaxOutput: probes.MaxAnswer})

@@ -72,8 +72,8 @@ type Sight struct {
 	Others []string
 	// Refused are requests for certificates that are not approved, in sentences.
 	Refused []string
-	// Unasked says why a cluster that may be there was not asked; empty where it was.
-	Unasked string
+	// NotQueried says why a cluster that may be there was not asked; empty where it was.
+	NotQueried string
 }
 
 // looker is one Look.
@@ -170,7 +170,7 @@ func (l *looker) askHost(ctx context.Context, host v1alpha1.ClusterHost, isWorke
 		return answer{host: unknown}
 	case err != nil:
 		l.Machines.Forget(host.Name) // the next look makes another connection
-		unknown.Away = plain(host.Name, err)
+		unknown.Unreachable = plain(host.Name, err)
 		return answer{host: unknown}
 	}
 	found := facts.Host(host.Name, isWorker)

@@ -111,15 +111,15 @@ func TestHostThatMisbehavesIsNamed(t *testing.T) {
 			_, _ = io.Copy(io.Discard, channel)
 			<-t.Context().Done() // it never answers
 			return 0
-		}, hosts.Unreachable, "h-1 cannot be reached"},
-		"it hangs up": {func(string, cryptossh.Channel) int { return -1 }, hosts.Unreachable, "h-1 cannot be reached"},
+		}, hosts.ReasonUnreachable, "h-1 cannot be reached"},
+		"it hangs up": {func(string, cryptossh.Channel) int { return -1 }, hosts.ReasonUnreachable, "h-1 cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster, all := fleet(t, says(empty(0), 0), tc.run, says(empty(time.Second), 0))
 			found := plan(t, cluster, all, 2*time.Second)
 			if found.Reason != tc.reason || !strings.Contains(found.Message, tc.want) {
-				t.Errorf("%s %s: %s", found.Exit, found.Reason, found.Message)
+				t.Errorf("%s %s: %s", found.Outcome, found.Reason, found.Message)
 			}
 			if (tc.reason != "") != (len(found.Actions) == 0) {
 				t.Errorf("actions %v", found.Actions)
@@ -148,8 +148,8 @@ func TestManyHostsAreAskedSideBySide(t *testing.T) {
 		play[i] = together
 	}
 	cluster, all := fleet(t, play...)
-	if found := plan(t, cluster, all, time.Minute); len(found.Actions) != 50 || found.Exit != hosts.Init {
-		t.Errorf("%s: %s, %d actions", found.Exit, found.Message, len(found.Actions))
+	if found := plan(t, cluster, all, time.Minute); len(found.Actions) != 50 || found.Outcome != hosts.Init {
+		t.Errorf("%s: %s, %d actions", found.Outcome, found.Message, len(found.Actions))
 	}
 }
 

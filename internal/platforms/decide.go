@@ -288,6 +288,9 @@ func (d *decider) strayInputs() {
 	if d.given.problem != "" {
 		d.refuse()
 	}
+	if len(d.members) == 0 {
+		d.strayWithoutClusters()
+	}
 	if len(inPlay) == 0 || d.given.problem != "" {
 		return
 	}
@@ -310,6 +313,22 @@ func (d *decider) strayInputs() {
 				d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s (bundle %s)", problem, bundle.Name))
 			}
 		}
+	}
+}
+
+// strayWithoutClusters complains of inputs while no cluster is selected, on which they would be
+// judged: nobody who has written them waits for one. Where there are overrides, an input that is
+// missing may come from these.
+func (d *decider) strayWithoutClusters() {
+	bundle := d.wouldBe()
+	if bundle == nil || d.given.problem != "" || d.given.waits != "" {
+		return
+	}
+	if stray := d.given.stray([]*v1alpha1.ApplicationBundle{bundle}); stray != "" {
+		d.stall(v1alpha1.ReasonInvalidSpec, stray)
+	}
+	for _, problem := range mistakes(d.given, d.Platform, bundle, len(d.Platform.Spec.Overrides) > 0) {
+		d.stall(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("%s (bundle %s)", problem, bundle.Name))
 	}
 }
 

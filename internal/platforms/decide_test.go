@@ -114,6 +114,35 @@ func TestNoClusters(t *testing.T) {
 	}
 }
 
+// What is wrong with inputs is said as soon as it is written, and not once there is a cluster: the
+// API server cannot know the bundle that says which inputs there are.
+func TestInputsAreJudgedWithoutClusters(t *testing.T) {
+	selects := func(p *v1alpha1.Platform) {
+		p.Spec.ClusterSelector = &v1alpha1.ClusterSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"ring": "one"}}}
+	}
+	takes := withInputs(bundle("1.0.0", "", "base"), v1alpha1.BundleInput{Name: "gpu", Enum: []string{"nvidia", "amd"}}, v1alpha1.BundleInput{Name: "domain", Required: true})
+	for name, tc := range map[string]struct {
+		inputs    string
+		overrides []v1alpha1.InputsOverride
+		want      string
+	}{
+		"right":                 {`{"gpu": "amd", "domain": "a"}`, nil, ""},
+		"no such value":         {`{"gpu": "nvidai", "domain": "a"}`, nil, `input gpu is "nvidai", and must be one of nvidia, amd`},
+		"missing":               {`{"gpu": "amd"}`, nil, "input domain is required, and has no value"},
+		"of an override":        {`{"domain": "a"}`, []v1alpha1.InputsOverride{overridden("1", `{"gpu": "nvidai"}`)}, "must be one of nvidia, amd"},
+		"left to the overrides": {`{"gpu": "amd"}`, []v1alpha1.InputsOverride{overridden("1", `{"domain": "a"}`)}, ""},
+		"no such input":         {`{"gpus": "amd", "domain": "a"}`, nil, "spec.inputs.gpus: is no input of the bundle at 1.0.0"},
+	} {
+		w := newWorld(platform("p", "", selects), takes)
+		w.Platform.Spec.Inputs, w.Platform.Spec.Overrides = jsonOf(tc.inputs), tc.overrides
+		d := w.settle(t)
+		stalled := strings.Contains(conditionsOf(d.Status), "Stalled=True/"+v1alpha1.ReasonInvalidSpec)
+		if stalled != (tc.want != "") || !strings.Contains(said(d.Status), tc.want) {
+			t.Errorf("%s: %s: %s", name, conditionsOf(d.Status), said(d.Status))
+		}
+	}
+}
+
 // Names of clusters and layers can run together to one, by chance or because somebody has
 // chosen them so. The layer that is there keeps its name, and the next gets another one.
 func TestNamesThatRunTogether(t *testing.T) {

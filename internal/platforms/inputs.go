@@ -225,15 +225,7 @@ func written(inputs map[string]any) (text, problem string) {
 // that an input is missing is no mistake where there are any.
 func CheckInputs(platform *v1alpha1.Platform, all []*v1alpha1.ApplicationBundle) []string {
 	o := Observation{Platform: platform, Bundles: all}
-	if platform.Spec.Bundle == nil {
-		return nil
-	}
-	f := familyOf(o, platform.Spec.Bundle.Family)
-	for i := range f.releases {
-		f.releases[i].Uninstallable = "" // whatever its applications are
-	}
-	choice := rollout.Choose(rollout.Wish{Requested: platform.Spec.Bundle.Version, Bundles: f.releases})
-	bundle := f.find(choice.Target)
+	bundle := o.wouldBe()
 	if bundle == nil {
 		return nil
 	}
@@ -248,15 +240,36 @@ func CheckInputs(platform *v1alpha1.Platform, all []*v1alpha1.ApplicationBundle)
 	if stray := given.stray([]*v1alpha1.ApplicationBundle{bundle}); stray != "" {
 		problems = append(problems, stray)
 	}
+	return append(problems, mistakes(given, platform, bundle, len(platform.Spec.InputsFrom) > 0)...)
+}
+
+// wouldBe returns the bundle that a new cluster would get, whatever its applications are and
+// whichever Kubernetes it has; nil for none.
+func (o Observation) wouldBe() *v1alpha1.ApplicationBundle {
+	want := o.Platform.Spec.Bundle
+	if want == nil {
+		return nil
+	}
+	f := familyOf(o, want.Family)
+	for i := range f.releases {
+		f.releases[i].Uninstallable = ""
+	}
+	return f.find(rollout.Choose(rollout.Wish{Requested: want.Version, Bundles: f.releases}).Target)
+}
+
+// mistakes returns what is wrong with inputs that are given for a bundle, as they are and as each
+// override has them. Where it is open, others may come from elsewhere, and none is missing.
+func mistakes(given given, platform *v1alpha1.Platform, bundle *v1alpha1.ApplicationBundle, open bool) []string {
+	if open {
+		bundle = withoutRequired(bundle)
+	}
 	sets := []labels.Set{nil}
 	for _, one := range platform.Spec.Overrides {
 		sets = append(sets, one.Selector.MatchLabels)
 	}
+	var problems []string
 	for _, set := range sets {
 		one, _ := given.on(set)
-		if len(platform.Spec.InputsFrom) > 0 {
-			bundle = withoutRequired(bundle)
-		}
 		if _, problem := one.resolve(bundle); problem != "" && !slices.Contains(problems, problem) {
 			problems = append(problems, problem)
 		}

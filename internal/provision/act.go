@@ -72,7 +72,7 @@ func (w *worker) join(ctx context.Context, action hosts.Action) (bool, error) {
 	}
 	cluster := w.sight.Cluster
 	if cluster == nil {
-		return false, errors.New("the cluster does not answer: " + w.sight.Unasked)
+		return false, errors.New("the cluster does not answer: " + w.sight.NotQueried)
 	}
 	if err := w.dropStaleNode(ctx, action); err != nil {
 		return false, err
@@ -228,7 +228,7 @@ func (p *progress) say(text string) {
 func (w *worker) removeMember(ctx context.Context, action hosts.Action) error {
 	cluster := w.sight.Cluster
 	if cluster == nil {
-		return errors.New("the cluster does not answer: " + w.sight.Unasked)
+		return errors.New("the cluster does not answer: " + w.sight.NotQueried)
 	}
 	// Nothing ends the Pods of a host that is gone, however long they are waited for.
 	answers := slices.ContainsFunc(w.sight.Observation.Cluster.Members, func(m hosts.Member) bool { return m.ID == action.MemberID && m.Healthy })

@@ -75,7 +75,7 @@ func (w *worker) encrypt(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 		if w.sight.Cluster == nil {
-			return false, errors.New("the cluster does not answer: " + w.sight.Unasked)
+			return false, errors.New("the cluster does not answer: " + w.sight.NotQueried)
 		}
 	}
 	return false, fmt.Errorf("not all Secrets are written with one key after %d steps: something else changes what API servers are given", maxEncryptionSteps)

@@ -66,7 +66,7 @@ func (w *worker) lockHosts(ctx context.Context, cancel context.CancelCauseFunc, 
 	var group errgroup.Group
 	group.SetLimit(64)
 	for _, host := range plan.Hosts {
-		if host.Class == hosts.Away {
+		if host.Class == hosts.Unreachable {
 			continue
 		}
 		group.Go(func() error {

@@ -52,7 +52,7 @@ func TestProgressPassesOnOurLines(t *testing.T) {
 // saves etcd, leaves none.
 func TestWhatAnActionLeaves(t *testing.T) {
 	plan := &hostplans.Plan{Hosts: []hostplans.Host{{Name: "cp-0", Class: hosts.Empty, Note: "note"}, {Name: "cp-1", Class: hosts.Healthy, Version: "v1.36.3"}}}
-	lost := &hostplans.Plan{Unasked: "no API server is healthy"}
+	lost := &hostplans.Plan{NotQueried: "no API server is healthy"}
 	for name, tc := range map[string]struct {
 		plan   *hostplans.Plan
 		action hosts.Action
@@ -67,7 +67,7 @@ func TestWhatAnActionLeaves(t *testing.T) {
 		"a Node of no host":              {plan, hosts.Action{Verb: hosts.VerbRemoveNode, Host: "cp-9"}, true},
 		"a snapshot":                     {plan, hosts.Action{Verb: hosts.VerbSnapshot}, true},
 		"a cluster that does not answer": {lost, hosts.Action{Verb: hosts.VerbRenew, Host: "cp-1"}, false},
-		"a reset without a cluster":      {&hostplans.Plan{Unasked: "x", Hosts: plan.Hosts}, hosts.Action{Verb: hosts.VerbReset, Host: "cp-0"}, true},
+		"a reset without a cluster":      {&hostplans.Plan{NotQueried: "x", Hosts: plan.Hosts}, hosts.Action{Verb: hosts.VerbReset, Host: "cp-0"}, true},
 	} {
 		if _, got := standing(tc.plan, tc.action); got != tc.want {
 			t.Errorf("%s: %t", name, got)
@@ -106,7 +106,7 @@ func TestOnlyOurHostsAreReset(t *testing.T) {
 		"a worker":         {nil, []string{"w-0"}, "w-0", ""},
 		"one is away": {
 			func(p *hostplans.Plan, _ map[string]hosts.Entry) {
-				p.Hosts[1].Class, p.Hosts[1].Note = hosts.Away, "no route"
+				p.Hosts[1].Class, p.Hosts[1].Note = hosts.Unreachable, "no route"
 			}, nil, "", "cp-1 cannot be reached (no route)",
 		},
 		"one is empty": {
@@ -123,11 +123,11 @@ func TestOnlyOurHostsAreReset(t *testing.T) {
 			}, []string{"cp-1"}, "", "cp-1 has the journal of another cluster",
 		},
 		"unknown": {
-			func(p *hostplans.Plan, j map[string]hosts.Entry) { p.Hosts[1].Class = hosts.Residue; delete(j, "cp-1") }, nil, "", "cp-1 has something that no action of this cluster has left",
+			func(p *hostplans.Plan, j map[string]hosts.Entry) { p.Hosts[1].Class = hosts.Dirty; delete(j, "cp-1") }, nil, "", "cp-1 has something that no action of this cluster has left",
 		},
 		"unknown, and named": {
 			func(p *hostplans.Plan, j map[string]hosts.Entry) {
-				p.Hosts[1].Class, p.Members = hosts.Residue, nil
+				p.Hosts[1].Class, p.Members = hosts.Dirty, nil
 				delete(j, "cp-1")
 			}, []string{"cp-1"}, "cp-1", "",
 		},

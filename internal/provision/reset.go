@@ -30,9 +30,9 @@ func Resettable(plan *hostplans.Plan, journals map[string]hosts.Entry, named []s
 			continue
 		case host.Class == hosts.Empty && journal.ClusterID == "":
 			continue // there is nothing to take away
-		case host.Class == hosts.Away && len(named) == 0:
+		case host.Class == hosts.Unreachable && len(named) == 0:
 			return nil, fmt.Errorf("%s cannot be reached (%s): reset it later, and the others now by --host", host.Name, host.Note)
-		case host.Class == hosts.Away:
+		case host.Class == hosts.Unreachable:
 			return nil, fmt.Errorf("%s cannot be reached: %s", host.Name, host.Note)
 		case journal.ClusterID != "" && !isOurs:
 			return nil, fmt.Errorf("%s has the journal of another cluster: reset it with the manifest of that one", host.Name)

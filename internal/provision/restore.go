@@ -104,7 +104,7 @@ func Restore(ctx context.Context, o Options, back Return) (*hostplans.Plan, erro
 		return plan, err
 	}
 	for _, each := range plan.Actions {
-		if !empties(each) && each.Verb != hosts.VerbUpdate {
+		if !drains(each) && each.Verb != hosts.VerbUpdate {
 			w.agreed = append(w.agreed, each)
 		}
 	}

@@ -156,7 +156,7 @@ func Run(ctx context.Context, o Options) (*hostplans.Plan, error) {
 	if plan, err = w.look(ctx); err != nil {
 		return plan, err
 	}
-	if plan, err = w.work(ctx, cancel, plan); err != nil || plan.Exit != hosts.Done {
+	if plan, err = w.work(ctx, cancel, plan); err != nil || plan.Outcome != hosts.Done {
 		return plan, err
 	}
 	return w.fill(ctx, cancel, plan)
@@ -165,7 +165,7 @@ func Run(ctx context.Context, o Options) (*hostplans.Plan, error) {
 // addSteps adds to a plan what is done in the cluster, unless something stops the hosts
 // from being as the manifest says.
 func (w *worker) addSteps(ctx context.Context, plan *hostplans.Plan) error {
-	if w.Filling == nil || plan.Exit == hosts.Error || plan.Exit == hosts.Blocked {
+	if w.Filling == nil || plan.Outcome == hosts.Error || plan.Outcome == hosts.Blocked {
 		return nil
 	}
 	steps, err := w.Filling.Steps(ctx, w.sight)
@@ -349,13 +349,13 @@ func (w *worker) work(ctx context.Context, cancel context.CancelCauseFunc, plan 
 // actTogether takes actions side by side. done is false where a host is still at work for an
 // earlier actor: that is waited for.
 func (w *worker) actTogether(ctx context.Context, actions []hosts.Action) (done bool, err error) {
-	if empties(actions[0]) && !actions[0].Continues {
+	if drains(actions[0]) && !actions[0].Continues {
 		// A run that was killed may have left other hosts without Pods.
 		var names []string
 		for _, action := range actions {
 			names = append(names, action.Host)
 		}
-		if err := w.letIn(ctx, names...); err != nil {
+		if err := w.uncordon(ctx, names...); err != nil {
 			return false, err
 		}
 	}
@@ -384,10 +384,10 @@ func (w *worker) settleAll(ctx context.Context, actions []hosts.Action, done, lo
 		if plan, err = w.settle(ctx, action, done, lost); err != nil {
 			return nil, err
 		}
-		upgraded = empties(action) && !slices.ContainsFunc(plan.Actions, action.IsSameAs)
+		upgraded = drains(action) && !slices.ContainsFunc(plan.Actions, action.IsSameAs)
 	}
 	if upgraded {
-		err = w.letIn(ctx)
+		err = w.uncordon(ctx)
 	}
 	return plan, err
 }
@@ -429,8 +429,8 @@ func (w *worker) settle(ctx context.Context, action hosts.Action, done, lost boo
 
 // standing tells whether a host stands as its action leaves it, and what is missing.
 func standing(plan *hostplans.Plan, action hosts.Action) (note string, settled bool) {
-	if plan.Unasked != "" && action.Verb != hosts.VerbReset {
-		return plan.Unasked, false
+	if plan.NotQueried != "" && action.Verb != hosts.VerbReset {
+		return plan.NotQueried, false
 	}
 	if slices.Contains([]hosts.Verb{hosts.VerbRemoveMember, hosts.VerbRemoveNode, hosts.VerbSnapshot}, action.Verb) {
 		return "", true // its host is as it was

@@ -33,7 +33,7 @@ func (w *worker) approveServing(ctx context.Context) error {
 			return err
 		}
 		if w.sight.Cluster == nil {
-			return fmt.Errorf("the cluster does not answer: %s", w.sight.Unasked)
+			return fmt.Errorf("the cluster does not answer: %s", w.sight.NotQueried)
 		}
 		var lacking []string
 		for _, change := range w.sight.Changes {

@@ -61,7 +61,7 @@ func (w *worker) takeSnapshot(ctx context.Context) (taken snapshots.Snapshot, er
 func (w *worker) takeInto(ctx context.Context, dir string, keep int) (snapshots.Snapshot, error) {
 	cluster, spec := w.sight.Cluster, w.Cluster.Spec.Snapshots
 	if cluster == nil {
-		return snapshots.Snapshot{}, errors.New("the cluster does not answer: " + w.sight.Unasked)
+		return snapshots.Snapshot{}, errors.New("the cluster does not answer: " + w.sight.NotQueried)
 	}
 	recipients, err := hostclusters.Recipients(spec)
 	if err != nil {

@@ -71,7 +71,7 @@ func (w *worker) update(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	if err := w.letIn(ctx); err != nil {
+	if err := w.uncordon(ctx); err != nil {
 		return false, err
 	}
 	if err := w.approveServing(ctx); err != nil {

@@ -33,16 +33,16 @@ import (
 // drainTime is how long Pods may take to leave a host, where the manifest does not say.
 const drainTime = 10 * time.Minute
 
-// empties tells whether Pods leave a host before an action, and come back after it.
-func empties(action hosts.Action) bool {
+// drains tells whether an action begins with a drain of the host, which is uncordoned after it.
+func drains(action hosts.Action) bool {
 	return action.Verb == hosts.VerbUpgrade || action.Verb == hosts.VerbUpgradeContainerd
 }
 
 // together returns the actions that are taken side by side: the first one, and where it
-// upgrades a worker, as many more like it as the manifest lets be away at once.
+// upgrades a worker, as many more like it as the manifest allows at once.
 func together(spec v1alpha1.HostClusterSpec, actions []hosts.Action) []hosts.Action {
 	isWorkers := func(action hosts.Action) bool {
-		return empties(action) && action.Verb == actions[0].Verb &&
+		return drains(action) && action.Verb == actions[0].Verb &&
 			slices.ContainsFunc(spec.Workers, func(h v1alpha1.ClusterHost) bool { return h.Name == action.Host })
 	}
 	most := 1
@@ -110,7 +110,7 @@ func (w *worker) drain(ctx context.Context, client kubernetes.Interface, host st
 	if _, err := podsOn(helper, host); err != nil {
 		return err
 	}
-	if err := w.holdBack(ctx, client, host); err != nil {
+	if err := w.cordon(ctx, client, host); err != nil {
 		return err
 	}
 	pods, err := podsOn(helper, host)
@@ -156,8 +156,8 @@ func withoutController(pods []corev1.Pod) []string {
 	return found
 }
 
-// holdBack keeps Pods away from a Node, and marks it as ours to let them in again.
-func (w *worker) holdBack(ctx context.Context, client kubernetes.Interface, host string) error {
+// cordon makes a Node unschedulable, with the mark by which uncordon knows it.
+func (w *worker) cordon(ctx context.Context, client kubernetes.Interface, host string) error {
 	return changeNode(ctx, client, host, func(node *corev1.Node) bool {
 		if node.Spec.Unschedulable {
 			return false // by an earlier run, or by somebody who decides when that ends
@@ -170,8 +170,8 @@ func (w *worker) holdBack(ctx context.Context, client kubernetes.Interface, host
 	})
 }
 
-// letIn lets Pods in on all Nodes that were held back for an upgrade, but for some.
-func (w *worker) letIn(ctx context.Context, but ...string) error {
+// uncordon makes all Nodes schedulable that were cordoned for an upgrade, but for some.
+func (w *worker) uncordon(ctx context.Context, but ...string) error {
 	cluster := w.sight.Cluster
 	if cluster == nil {
 		return nil // a later run does it
@@ -181,7 +181,7 @@ func (w *worker) letIn(ctx context.Context, but ...string) error {
 		return err
 	}
 	for i := range nodes {
-		if name := nodes[i].Name; !slices.Contains(but, name) && hostclusters.IsHeldBack(&nodes[i]) {
+		if name := nodes[i].Name; !slices.Contains(but, name) && hostclusters.IsCordoned(&nodes[i]) {
 			err := changeNode(ctx, cluster.Client, name, func(node *corev1.Node) bool {
 				delete(node.Annotations, v1alpha1.UpgradingAnnotation)
 				node.Spec.Unschedulable = false

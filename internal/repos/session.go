@@ -5,11 +5,13 @@ package repos
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"path"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/strata-project/strata/internal/builds"
 	"github.com/strata-project/strata/internal/directories"
@@ -72,4 +74,32 @@ func (s *Session) Made(ctx context.Context, files fs.FS, name string, how builds
 		objects = append(objects, object)
 	}
 	return objects, nil
+}
+
+// Patched returns an object with the patches of a kustomization. The error is a
+// *directories.ContentError where the author can mend it.
+func (s *Session) Patched(ctx context.Context, object *unstructured.Unstructured, patches any) (*unstructured.Unstructured, error) {
+	const name = "object.json"
+	text, err := json.Marshal(object.Object)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write %s: %w", object.GetName(), err)
+	}
+	file := konfig.DefaultKustomizationFileName()
+	with, err := json.Marshal(map[string]any{"resources": []string{name}, "patches": patches})
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the patches of %s: %w", object.GetName(), err)
+	}
+	needed := map[string][]byte{name: text, file: with}
+	built, err := s.programs().build(ctx, &kustomize.Request{Files: needed, Directory: "."})
+	if err != nil {
+		return nil, buildFailed(file, err, needed, nil)
+	}
+	if len(built) != 1 {
+		return nil, failed(file, "", "the patches of %s leave %d objects", object.GetName(), len(built))
+	}
+	patched := &unstructured.Unstructured{}
+	if err := json.Unmarshal(built[0].JSON, &patched.Object); err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", object.GetName(), err)
+	}
+	return patched, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,8 @@ type twin struct {
 	body, later string
 	// edits are merge patches that somebody makes by hand; they hold for both bodies.
 	edits []string
+	// pasts are who may have made the object before; anybody where it is empty.
+	pasts []string
 }
 
 const (
@@ -139,6 +142,9 @@ func twins() []twin {
 		{
 			apiVersion: "policy/v1", kind: "PodDisruptionBudget", body: "spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}",
 			later: "spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}",
+			// Where minAvailable stays, because it is Helm's or, with Flux, Argo CD's, the API server
+			// refuses what comes later, and kustomize-controller fails with all that it applies.
+			pasts: []string{"kubectl-client-side-apply", "kubectl"},
 			edits: []string{`{"spec":{"minAvailable":2}}`, `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`, `{"spec":{"selector":{"matchLabels":{"hack":"1"}}}}`},
 		},
 		{
@@ -292,7 +298,11 @@ func drawCourses(random *rand.Rand, each int) []course {
 		for i := range each {
 			c := course{twin: of, name: fmt.Sprintf("%s-%d", strings.ToLower(of.kind), i)}
 			if i%3 == 2 {
-				c.past = edit{manager: pick([]string{"kubectl-client-side-apply", "kubectl", "helm", "argocd-controller"}), patch: pick(of.edits)}
+				pasts := of.pasts
+				if len(pasts) == 0 {
+					pasts = []string{"kubectl-client-side-apply", "kubectl", "helm", "argocd-controller"}
+				}
+				c.past = edit{manager: pick(pasts), patch: pick(of.edits)}
 			}
 			for range random.IntN(3) + 1 {
 				c.edits = append(c.edits, draw(of))
@@ -427,6 +437,12 @@ var stated = []struct {
 		},
 	},
 	{
+		"kustomize-controller says 0 for a targetPort that git does not say, which the API server takes for the number of the port",
+		func(c course, path string) bool {
+			return c.kind == "Service" && strings.HasSuffix(path, ".targetPort")
+		},
+	},
+	{
 		"a Job that has a TTL and has completed is not run again",
 		func(c course, path string) bool {
 			return path == "" && c.kind == "Job" && strings.Contains(c.String(), "ttlSecondsAfterFinished")
@@ -487,13 +503,18 @@ func (b *besides) alike(when string) map[string]int {
 
 // Strata and kustomize-controller make the same of the same manifests: of objects that others
 // had before, after edits by hand of many kinds, and when git changes afterwards. What differs is
-// stated.
+// stated. STRATA_SEED draws other courses than those of seed 1.
 func TestObjectsAreKeptAsFluxKeepsThem(t *testing.T) {
 	f := newFixture(t)
 	f.must(kustomizeController())
-	// Drawn otherwise, there are differences that are not stated yet: of items of lists to which a
-	// controller adds fields, and of defaults that another field decides.
-	random := rand.New(rand.NewPCG(1, 0))
+	seed := uint64(1)
+	if text := os.Getenv("STRATA_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		f.must(err)
+	}
+	t.Logf("STRATA_SEED=%d", seed) // shown where the test fails
+	random := rand.New(rand.NewPCG(seed, 0))
 	b := &besides{
 		applied: &applied{handOver: &handOver{fixture: f}}, courses: drawCourses(random, 10),
 		places: map[string]string{"strata": f.name("ours"), "flux": f.name("theirs")},

@@ -60,7 +60,7 @@ var kustomizeController = sync.OnceValue(func() error {
 	runner, err := controlplane.NewRunner(controlplane.Program{
 		Name: "kustomize-controller", Path: binary, Dir: filepath.Join(stack.plane.Dir(), "kustomize"),
 		Args: []string{
-			"--watch-all-namespaces=true", "--metrics-addr=" + controlplane.Loopback(metrics), "--health-addr=" + controlplane.Loopback(health),
+			"--watch-all-namespaces=true", "--requeue-dependency=2s", "--metrics-addr=" + controlplane.Loopback(metrics), "--health-addr=" + controlplane.Loopback(health),
 		},
 		Env: []string{"KUBECONFIG=" + identity.Kubeconfig, "RUNTIME_NAMESPACE=" + controlplane.FluxNamespace},
 		Healthy: func(ctx context.Context) error {

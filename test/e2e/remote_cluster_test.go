@@ -150,6 +150,56 @@ func TestClusterIsLostAndReturns(t *testing.T) {
 	f.eventually("those that Strata suspended go on", func() error { return f.suspended(map[string]bool{"base": false, "stopped": true}) })
 }
 
+// What releases read on a cluster that was away for long arrives as soon after it is back as it
+// did before. By themselves its watches would wait for as long as it was away, once more.
+func TestChangesArriveAsSoonAfterAnOutage(t *testing.T) {
+	f := newFixture(t)
+	far := f.mortalFar()
+	cluster := f.joined("mortal", far, func(c *v1alpha1.RemoteCluster) {
+		c.Spec.Unreachable.After = &metav1.Duration{Duration: 3 * time.Second}
+	})
+	f.must(far.CreateNamespace(f.ctx, f.prefix))
+	f.must(far.client.Create(f.ctx, valuesFile(f.prefix, "there", "data: {there: one}")))
+	release := strings.Replace(f.configMapRelease("base", "one"), "  values:", "  valuesFrom: [{kind: ConfigMap, name: there}]\n  values:", 1)
+	revision := f.push(map[string]string{"base/release.yaml": release})
+	f.layer("base", on(cluster))
+	f.deployed("base", revision)
+	arrives := func(value string) time.Duration {
+		t.Helper()
+		begun := time.Now()
+		f.must(far.client.Update(f.ctx, valuesFile(f.prefix, "there", "data: {there: "+value+"}")))
+		f.eventually("the change arrives", func() error {
+			data, err := f.configMapOn(far.client, f.prefix, "base")
+			if err == nil && data["there"] != value {
+				err = fmt.Errorf("it has %v", data)
+			}
+			return err
+		})
+		return time.Since(begun)
+	}
+	before := arrives("two")
+
+	const outage = 45 * time.Second
+	f.must(far.KillComponent(controlplane.APIServer))
+	f.clusterSays(cluster, v1alpha1.ReachableCondition, metav1.ConditionFalse, v1alpha1.ReasonUnreachable)
+	f.throughout(outage, "the cluster is away", func() error {
+		found := &v1alpha1.RemoteCluster{}
+		f.must(stack.client.Get(f.ctx, cluster, found))
+		if !meta.IsStatusConditionFalse(found.Status.Conditions, v1alpha1.ReachableCondition) {
+			return fmt.Errorf("it says %+v", found.Status.Conditions)
+		}
+		return nil
+	})
+	f.must(far.StartComponent(f.ctx, controlplane.APIServer))
+	f.clusterSays(cluster, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonReachable)
+	f.deployed("base", revision)
+	after := arrives("three")
+	t.Logf("a change arrived after %s, and after the outage after %s", before.Round(10*time.Millisecond), after.Round(10*time.Millisecond))
+	if after > before+outage/3 {
+		t.Errorf("after the outage a change arrived after %s, and before it after %s", after, before)
+	}
+}
+
 // suspended tells whether the releases of the fixture are suspended as wanted, by
 // the names of their Helm releases.
 func (f *fixture) suspended(want map[string]bool) error {

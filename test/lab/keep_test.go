@@ -71,7 +71,7 @@ func TestThreeHostsBecomeAClusterAndAreKept(t *testing.T) {
 	begin := time.Now()
 	out := u.must(0, []string{"apply", "--yes", "--plan", plan}, "Done: there is nothing to do", "cp-3 has joined")
 	t.Logf("made in %s\n%s", time.Since(begin).Round(time.Second), out)
-	if got := u.plan(); got.Exit != hosts.Done || len(got.Members) != 3 {
+	if got := u.plan(); got.Outcome != hosts.Done || len(got.Members) != 3 {
 		t.Errorf("%+v", got)
 	}
 	begin = time.Now()
@@ -200,7 +200,7 @@ func TestNetworkIsCutInTheMiddleOfAJoin(t *testing.T) {
 		t.Errorf("%v: %s", err, said)
 	}
 	t.Log(said)
-	u.must(2, []string{"plan"}, "cp-1   control-plane   Away")
+	u.must(2, []string{"plan"}, "cp-1   control-plane   Unreachable")
 	cp[1].Plug()
 	u.must(0, []string{"apply", "--yes"}, "Done: ", "cp-1   control-plane   Healthy")
 	if plan := u.plan(); len(plan.Members) != 2 {

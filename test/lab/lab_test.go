@@ -35,12 +35,12 @@ func TestHostsAreAskedAndDecidedUpon(t *testing.T) {
 	u.run(cp[1], "rm -r /etc/kubernetes/pki /var/lib/strata")
 
 	cp[2].Unplug()
-	u.want(hosts.Error, hosts.Unreachable, "cp-2 cannot be reached")
+	u.want(hosts.Error, hosts.ReasonUnreachable, "cp-2 cannot be reached")
 	cp[2].Plug()
 	u.want(hosts.Init, "", "", "Init cp-0", "Join cp-1", "Join cp-2")
 
 	cp[0].Kill()
-	u.want(hosts.Error, hosts.Unreachable, "cp-0 cannot be reached")
+	u.want(hosts.Error, hosts.ReasonUnreachable, "cp-0 cannot be reached")
 	cp[0].Start()
 	u.want(hosts.Error, hosts.Refused, "somebody may be in between")
 }

@@ -94,7 +94,7 @@ func TestClusterIsMadeThoughApplyIsKilledAtEveryStep(t *testing.T) {
 		}
 	}
 	u.noSecretsInLogs()
-	if plan := u.plan(); len(plan.Members) != 2 || plan.Exit != hosts.Done {
+	if plan := u.plan(); len(plan.Members) != 2 || plan.Outcome != hosts.Done {
 		t.Errorf("%+v", plan)
 	}
 }

@@ -109,7 +109,7 @@ func TestHostsAreReplacedAndEtcdIsRestored(t *testing.T) {
 	u.edit(place, "  snapshots: {directory: snapshots, keep: 3, encryption: {age: ["+key.Recipient().String()+"]}}\n")
 	u.want(hosts.Repair, "", "brings the cluster to what the manifest lists", "Snapshot", "RemoveMember cp-2", "Join cp-3")
 	u.eachStep(0, "apply", "--yes")
-	if plan := u.plan(); plan.Exit != hosts.Done || len(plan.Members) != 3 || u.snapshots() == 0 {
+	if plan := u.plan(); plan.Outcome != hosts.Done || len(plan.Members) != 3 || u.snapshots() == 0 {
 		t.Fatalf("%+v, %d snapshots", plan, u.snapshots())
 	}
 

@@ -117,7 +117,7 @@ func TestClusterOfKubeOneIsTakenOver(t *testing.T) {
 	u.add("  snapshots: {directory: snapshots}\n")
 	u.must(0, []string{"apply", "--yes"}, "has saved etcd", "cp-1 has joined", "Done: ")
 	u.must(0, []string{"certs", "renew", "--yes"}, "cp-0 has new certificates", "Done: ")
-	if plan := u.plan(); len(plan.Members) != 2 || plan.Exit != hosts.Done {
+	if plan := u.plan(); len(plan.Members) != 2 || plan.Outcome != hosts.Done {
 		t.Errorf("%+v", plan)
 	}
 	if manifest := cp[0].File("/etc/kubernetes/manifests/etcd.yaml"); !strings.Contains(manifest, "--election-timeout=5000") {

@@ -137,7 +137,7 @@ func TestClusterIsUpgradedThoughApplyIsKilledAtEveryStep(t *testing.T) {
 			return err
 		}
 		for i := range nodes.Items {
-			if node := &nodes.Items[i]; node.Spec.Unschedulable || hostclusters.IsHeldBack(node) || node.Status.NodeInfo.KubeletVersion != after {
+			if node := &nodes.Items[i]; node.Spec.Unschedulable || hostclusters.IsCordoned(node) || node.Status.NodeInfo.KubeletVersion != after {
 				return fmt.Errorf("%s: unschedulable: %t, %v, %s", node.Name, node.Spec.Unschedulable, node.Annotations, node.Status.NodeInfo.KubeletVersion)
 			}
 		}

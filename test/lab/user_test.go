@@ -237,14 +237,14 @@ func (u *user) plan() hostplans.Plan {
 }
 
 // want checks what would be done, and what the plan says.
-func (u *user) want(exit hosts.Exit, reason hosts.Reason, message string, actions ...string) {
+func (u *user) want(exit hosts.Outcome, reason hosts.Reason, message string, actions ...string) {
 	u.Helper()
 	plan := u.plan()
 	var steps []string
 	for _, action := range plan.Actions {
 		steps = append(steps, strings.TrimSpace(string(action.Verb)+" "+action.Host))
 	}
-	if plan.Exit != exit || plan.Reason != reason || !strings.Contains(plan.Message, message) || strings.Join(steps, ", ") != strings.Join(actions, ", ") {
-		u.Errorf("%s %s (%s): %v", plan.Exit, plan.Reason, plan.Message, steps)
+	if plan.Outcome != exit || plan.Reason != reason || !strings.Contains(plan.Message, message) || strings.Join(steps, ", ") != strings.Join(actions, ", ") {
+		u.Errorf("%s %s (%s): %v", plan.Outcome, plan.Reason, plan.Message, steps)
 	}
 }

@@ -82,7 +82,7 @@ func fleet(clusters, layers int) *snapshot.Snapshot {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "rack-1", Generation: 1},
 		Status: v1alpha1.HostClusterStatus{
 			ObservedGeneration: 1, Version: "v1.36.3", Healthy: "4/5", Etcd: "2/3", CertificatesEnd: &at,
-			Hosts:      []v1alpha1.HostStatus{{Name: "cp-2", Role: "control-plane", Class: "Away", Note: "no route to host"}},
+			Hosts:      []v1alpha1.HostStatus{{Name: "cp-2", Role: "control-plane", Class: "Unreachable", Note: "no route to host"}},
 			Conditions: []metav1.Condition{condition(v1alpha1.ReadyCondition, false, "HostAway", "cp-2 does not answer; etcd has 2 of 3 members, and no other may go")},
 		},
 	}}

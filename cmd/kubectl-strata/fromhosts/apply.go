@@ -127,7 +127,7 @@ func (w *work) finish(plan *hostplans.Plan, output string, took time.Duration) e
 	switch {
 	case err != nil:
 		return err
-	case plan.Exit == hosts.Done:
+	case plan.Outcome == hosts.Done:
 		return nil
 	}
 	return console.ErrBlocked
@@ -167,7 +167,7 @@ func (w *work) conclude(plan *hostplans.Plan, took time.Duration) error {
 	if err := printing.HostPlan(w.Out, w.Screen, plan); err != nil {
 		return err
 	}
-	if plan.Exit == hosts.Done && took > time.Second {
+	if plan.Outcome == hosts.Done && took > time.Second {
 		fmt.Fprintf(w.Out, "It took %s.\n", took.Round(time.Second))
 	}
 	return nil

@@ -62,7 +62,7 @@ func (w *work) renew(ctx context.Context, file string, yes bool, output string) 
 	options.RenewCertificates = true
 	options.Approve = func(plan *hostplans.Plan) error { return w.approve(plan, "", yes, output) }
 	return w.run(ctx, options, output, func(plan *hostplans.Plan) error {
-		if plan.Exit == hosts.Done {
+		if plan.Outcome == hosts.Done {
 			return errors.New("no host of the control plane has certificates")
 		}
 		return nil

@@ -79,7 +79,7 @@ func (w *work) openFilling(ctx context.Context) error {
 
 // addSteps adds to a plan what is done in the cluster.
 func (w *work) addSteps(ctx context.Context, plan *hostplans.Plan, sight *observe.Sight) error {
-	if plan.Exit == hosts.Error || plan.Exit == hosts.Blocked {
+	if plan.Outcome == hosts.Error || plan.Outcome == hosts.Blocked {
 		return nil
 	}
 	steps, err := w.filler().Steps(ctx, sight)

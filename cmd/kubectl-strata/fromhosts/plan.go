@@ -19,10 +19,10 @@ const planLong = `Look at all hosts and their cluster, and say what would be don
 Nothing is changed on a host. Of a host key that is seen first, a line is added to the
 known hosts.
 
-STATE is Empty, for a host that has nothing of a cluster; Residue, for one with remains that
-no action of this cluster has left; Begun, for one on which an action has begun and not
-ended; Healthy, Broken or Away. Behind an action stands how many members of etcd are healthy
-before and after it.
+STATE is Empty, for a host that has nothing of a cluster; Dirty, for one with remains that no
+action of this cluster has left; InProgress, for one on which an action has begun and not
+ended; Healthy, Broken or Unreachable. Behind an action stands how many members of etcd are
+healthy before and after it.
 
 Exit codes:
   0  there is nothing to do
@@ -76,7 +76,7 @@ func (w *work) plan(ctx context.Context, file, output string) error {
 	switch {
 	case err != nil:
 		return err
-	case plan.Exit == hosts.Done:
+	case plan.Outcome == hosts.Done:
 		return nil
 	case plan.Acts():
 		return console.ErrDiffers

@@ -90,11 +90,11 @@ func isReplacing(plan *hostplans.Plan, name string) bool {
 func whyNotReplaced(plan *hostplans.Plan, name string) error {
 	i := slices.IndexFunc(plan.Hosts, func(h hostplans.Host) bool { return h.Name == name })
 	switch {
-	case plan.Exit == hosts.Error:
+	case plan.Outcome == hosts.Error:
 		return errors.New(plan.Message)
 	case i >= 0 && plan.Hosts[i].Class == hosts.Healthy:
 		return fmt.Errorf("%s is healthy, and is not replaced: take it out of the manifest to have it leave the cluster", name)
-	case plan.Exit == hosts.Blocked:
+	case plan.Outcome == hosts.Blocked:
 		return errors.New(plan.Message)
 	}
 	return fmt.Errorf("%s is not in the cluster: kubectl strata hosts apply brings it in", name)

@@ -68,7 +68,7 @@ func (w *work) status(ctx context.Context, file, output string) error {
 	switch {
 	case err != nil:
 		return err
-	case plan.Exit == hosts.Done:
+	case plan.Outcome == hosts.Done:
 		return nil
 	}
 	return console.ErrBlocked

@@ -48,8 +48,9 @@ command goes on, and --undo gives everything back.
 A repository is read from its roots: what flux bootstrap has written, the sync of each
 FluxInstance, and otherwise the Kustomizations that nothing in it applies. Each is built
 as Flux builds it, and what is reached so becomes layers. What no root reaches is listed.
-Where there are several clusters, they are listed, and --cluster chooses one; --all writes
-each into a folder of its own.
+Where there are several clusters, they are listed, and --cluster chooses one, or an answer
+at a terminal; --all writes each into a folder of its own. With --compare the cluster that
+kubectl points at is read, too, and what it has in another way is listed.
 
 The layers are written under the names of the files that the Kustomizations stand in,
 with their comments and in their order. All layers are built, too, to show that each
@@ -65,6 +66,9 @@ const importFluxExamples = `  # Every Kustomization of the cluster
   # Those of one cluster of several
   kubectl strata import flux --from-dir ~/src/platform --cluster production
 
+  # Those of a repository, compared with what the cluster has
+  kubectl strata import flux --from-dir ~/src/platform --compare
+
   # Hand two Kustomizations over, and back
   kubectl strata import flux --take-over infrastructure apps --yes
   kubectl strata import flux --undo infrastructure apps --yes
@@ -79,7 +83,7 @@ type fluxImport struct {
 	below                 []string
 	// path, cluster, all and others say where in a repository Flux begins.
 	path, cluster        string
-	all                  bool
+	all, compare         bool
 	others               map[string]string
 	sopsSecret           string
 	force, dryRun        bool
@@ -105,7 +109,25 @@ type fluxReport struct {
 	Unreached []fluxUnreached `json:"unreached,omitempty"`
 	// Proof counts what the layers hold; nil on a cluster.
 	Proof *gather.Proof `json:"proof,omitempty"`
-	ToDo  []string      `json:"toDo"`
+	// Compared says what the cluster has of what was found; nil where it was not asked.
+	Compared *fluxCompared `json:"compared,omitempty"`
+	ToDo     []string      `json:"toDo"`
+}
+
+// fluxCompared is what a cluster has of the Kustomizations of a repository.
+type fluxCompared struct {
+	Same        int              `json:"same"`
+	Differences []fluxDifference `json:"differences"`
+}
+
+// fluxDifference is a Kustomization that a repository and a cluster do not have alike.
+type fluxDifference struct {
+	Name string `json:"name"`
+	// Only is repository or cluster; empty where both have it.
+	Only string `json:"only,omitempty"`
+	File string `json:"file,omitempty"`
+	// Fields below spec that differ.
+	Fields []string `json:"fields,omitempty"`
 }
 
 // fluxUnreached is a Kustomization of a file that nothing applies.
@@ -167,6 +189,7 @@ func newFlux(c *console.Console) *cobra.Command {
 	flags.StringVar(&i.path, "path", "", "with --from-dir, the folder of it that Flux applies, as flux bootstrap --path has it, where no file says it")
 	flags.StringVar(&i.cluster, "cluster", "", "with --from-dir, the cluster, where the repository has several")
 	flags.BoolVar(&i.all, "all", false, "with --from-dir, write each cluster of the repository into a folder of its own")
+	flags.BoolVar(&i.compare, "compare", false, "with --from-dir, list what the cluster that kubectl points at has in another way")
 	flags.StringToStringVar(&i.others, "source", nil,
 		"with --from-dir, the folder that another source has its files in, as [NAMESPACE/]NAME=FOLDER; may be given several times")
 	flags.StringVar(&i.sopsSecret, "sops-secret", "", "the Secret with keys for decryption that names none, in the namespace of each Kustomization")
@@ -177,6 +200,7 @@ func newFlux(c *console.Console) *cobra.Command {
 	console.OutputFlag(command, &i.output, "json", "yaml")
 	command.MarkFlagsMutuallyExclusive("take-over", "undo", "from-dir")
 	command.MarkFlagsMutuallyExclusive("cluster", "all")
+	command.MarkFlagsMutuallyExclusive("compare", "all")
 	return command
 }
 
@@ -186,8 +210,8 @@ func (i *fluxImport) run(ctx context.Context, names []string) error {
 		return fmt.Errorf("--into - prints the layers, and -o %s the report: choose one", i.output)
 	case i.fromDir != "":
 		return i.runFolder(ctx, names)
-	case len(i.below) > 0 || i.path != "" || i.cluster != "" || i.all || len(i.others) > 0:
-		return errors.New("--below, --path, --cluster, --all and --source are for a repository: give that with --from-dir")
+	case len(i.below) > 0 || i.path != "" || i.cluster != "" || i.all || i.compare || len(i.others) > 0:
+		return errors.New("--below, --path, --cluster, --all, --compare and --source are for a repository: give that with --from-dir")
 	}
 	found, err := i.Cluster.Kustomizations(ctx)
 	if err != nil {
@@ -206,7 +230,7 @@ func (i *fluxImport) write(ctx context.Context, names []string, found *gather.Ku
 		return err
 	}
 	i.report = fluxReport{
-		Cluster: i.report.Cluster, Unreached: i.report.Unreached, Into: i.into, DryRun: i.dryRun,
+		Cluster: i.report.Cluster, Unreached: i.report.Unreached, Compared: i.report.Compared, Into: i.into, DryRun: i.dryRun,
 		Kustomizations: []fluxKustomization{}, WithoutAccount: []string{}, ToDo: append([]string{}, found.Problems...),
 	}
 	files, err := i.convert(chosen, found)
@@ -372,7 +396,15 @@ func (i *fluxImport) finishPrinting(files []adoption.File) error {
 	for _, line := range i.report.ToDo {
 		fmt.Fprintf(i.ErrOut, "kubectl strata: to do: %s\n", line)
 	}
-	if len(i.report.ToDo) > 0 {
+	for _, line := range i.report.Compared.lines() {
+		fmt.Fprintf(i.ErrOut, "kubectl strata: %s\n", line)
+	}
+	return i.outcome()
+}
+
+// outcome is the error of a run that has something to be seen to.
+func (i *fluxImport) outcome() error {
+	if len(i.report.ToDo) > 0 || i.report.Compared != nil && len(i.report.Compared.Differences) > 0 {
 		return console.ErrDiffers
 	}
 	return nil
@@ -385,16 +417,17 @@ func (i *fluxImport) finish(written int) error {
 	} else {
 		err = i.print(written)
 	}
-	if err == nil && len(i.report.ToDo) > 0 {
-		return console.ErrDiffers
+	if err != nil {
+		return err
 	}
-	return err
+	return i.outcome()
 }
 
 func (i *fluxImport) print(written int) error {
 	if len(i.report.Kustomizations) == 0 {
 		console.Say(i.Out, "No Kustomizations found.")
 		i.tellUnreached()
+		i.tellCompared()
 		i.ToDo(i.report.ToDo)
 		return nil
 	}
@@ -421,6 +454,7 @@ func (i *fluxImport) print(written int) error {
 	}
 	i.tellProof()
 	i.tellUnreached()
+	i.tellCompared()
 	switch {
 	case i.dryRun:
 	case written == 0:

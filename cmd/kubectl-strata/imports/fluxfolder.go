@@ -55,18 +55,60 @@ func (i *fluxImport) runFolder(ctx context.Context, names []string) error {
 	case len(found.Clusters) > 1 && i.all:
 		return i.writeAll(ctx, names, found)
 	case len(found.Clusters) > 1:
-		return i.list(found)
+		return i.choose(ctx, names, found)
 	case len(found.Clusters) == 0:
-		return i.write(ctx, names, &gather.Kustomizations{Problems: found.Problems}, nil)
+		has := &gather.Kustomizations{Problems: found.Problems}
+		if err := i.compareWith(ctx, has); err != nil {
+			return err
+		}
+		return i.write(ctx, names, has, nil)
 	default:
 		return i.writeCluster(ctx, names, found, &found.Clusters[0])
 	}
 }
 
 func (i *fluxImport) writeCluster(ctx context.Context, names []string, found *gather.FluxRepository, cluster *gather.FluxCluster) error {
+	if err := i.compareWith(ctx, cluster.Has); err != nil {
+		return err
+	}
 	return i.write(ctx, names, cluster.Has, func(ctx context.Context, all []kustomizations.Conversion) (gather.Proof, error) {
 		return found.Prove(ctx, cluster, all)
 	})
+}
+
+// compareWith notes what the cluster has in another way than what was found.
+func (i *fluxImport) compareWith(ctx context.Context, found *gather.Kustomizations) error {
+	if !i.compare {
+		return nil
+	}
+	live, err := i.Cluster.Kustomizations(ctx)
+	if err != nil {
+		return err
+	}
+	compared := kustomizations.Compare(found.Found, live.Found, live.Handed)
+	i.report.Compared = &fluxCompared{Same: compared.Same, Differences: []fluxDifference{}}
+	for _, d := range compared.Differences {
+		i.report.Compared.Differences = append(i.report.Compared.Differences,
+			fluxDifference{Name: d.Of.String(), Only: d.Only, File: d.File, Fields: d.Fields})
+	}
+	return nil
+}
+
+// choose lists the clusters, and asks for one where somebody is there to answer.
+func (i *fluxImport) choose(ctx context.Context, names []string, found *gather.FluxRepository) error {
+	err := i.list(found)
+	if i.output != "" || i.Answers == nil || err != nil && !errors.Is(err, console.ErrDiffers) {
+		return err
+	}
+	answer, asked := i.Ask("Which cluster? (nothing ends it)")
+	if asked != nil {
+		return asked
+	}
+	if answer == "" {
+		return err
+	}
+	i.cluster = answer
+	return i.writeChosen(ctx, names, found)
 }
 
 // writeChosen writes the layers of one cluster, by its name or its folder.
@@ -137,14 +179,16 @@ func (i *fluxImport) list(found *gather.FluxRepository) error {
 		return err
 	}
 	console.Say(i.Out, "")
-	i.Tell("The repository has %d clusters, and nothing was written. Choose one by --cluster NAME, or have each in a folder of its own by --all.", len(rows))
+	if i.Answers == nil {
+		i.Tell("The repository has %d clusters, and nothing was written. Choose one by --cluster NAME, or have each in a folder of its own by --all.", len(rows))
+	}
 	return console.ErrDiffers
 }
 
 // tellProof tells what all layers hold together.
 func (i *fluxImport) tellProof() {
 	proof := i.report.Proof
-	if proof == nil || proof.Layers == 0 {
+	if proof == nil {
 		return
 	}
 	if len(proof.Problems) == 0 && proof.Objects > 0 {
@@ -162,6 +206,42 @@ func areLayers(n int) string {
 		return "1 layer is"
 	}
 	return fmt.Sprintf("%d layers are", n)
+}
+
+// lines says what the cluster has in another way, for people; nothing where it was not asked.
+func (c *fluxCompared) lines() []string {
+	if c == nil {
+		return nil
+	}
+	var lines []string
+	for _, d := range c.Differences {
+		switch d.Only {
+		case kustomizations.InRepository:
+			lines = append(lines, fmt.Sprintf("Kustomization %s is in %s, and not on the cluster", d.Name, cmp.Or(d.File, "the repository")))
+		case kustomizations.OnCluster:
+			lines = append(lines, fmt.Sprintf("Kustomization %s is on the cluster, and was not found in the repository", d.Name))
+		default:
+			lines = append(lines, fmt.Sprintf("Kustomization %s has another %s on the cluster", d.Name, strings.Join(d.Fields, ", ")))
+		}
+	}
+	return lines
+}
+
+// tellCompared tells what the cluster has in another way.
+func (i *fluxImport) tellCompared() {
+	compared := i.report.Compared
+	if compared == nil {
+		return
+	}
+	lines := compared.lines()
+	if len(lines) == 0 {
+		i.Tell("The cluster has the same %s.", counted(compared.Same, "Kustomization"))
+		return
+	}
+	i.Tell("The cluster has %s in the same way, and %d in another:", counted(compared.Same, "Kustomization"), len(lines))
+	for _, line := range lines {
+		i.Tell("  %s", line)
+	}
 }
 
 // tellUnreached lists Kustomizations that nothing applies.

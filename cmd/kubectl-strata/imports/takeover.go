@@ -27,7 +27,7 @@ import (
 	"github.com/strata-project/strata/internal/objects"
 )
 
-// takeOver hands the Kustomizations of some names over, those that apply others first.
+// takeOver hands the Kustomizations of some names over, each behind what it waits for.
 func (i *fluxImport) takeOver(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return errors.New("--take-over needs the names of Kustomizations: what is handed over together is up to you")
@@ -52,7 +52,7 @@ func (i *fluxImport) takeOver(ctx context.Context, names []string) error {
 	if err := checkShared(chosen, found.Found); err != nil {
 		return err
 	}
-	chosen = topDown(chosen)
+	chosen = inOrder(chosen)
 	if err := h.check(ctx, chosen); err != nil {
 		return err
 	}
@@ -117,21 +117,39 @@ func checkShared(chosen []kustomizations.Conversion, all []kustomizations.Found)
 	return nil
 }
 
-// topDown orders Kustomizations so that each comes behind the one that applies it.
-func topDown(all []kustomizations.Conversion) []kustomizations.Conversion {
-	depth := func(c kustomizations.Conversion) int {
-		steps := 0
-		for parent := c.Parent; parent.Name != "" && steps < len(all); steps++ {
-			at := slices.IndexFunc(all, func(other kustomizations.Conversion) bool { return other.Of == parent })
-			if at < 0 {
-				break
-			}
-			parent = all[at].Parent
+// inOrder orders Kustomizations so that each comes behind those whose layers its own waits
+// for, and behind the one that applies it where that does not wait for it.
+func inOrder(all []kustomizations.Conversion) []kustomizations.Conversion {
+	byKey, byLayer := map[types.NamespacedName]int{}, map[string]int{}
+	for i, c := range all {
+		byKey[c.Of] = i
+		if c.Layer != nil {
+			byLayer[c.Layer.Name] = i
 		}
-		return steps
 	}
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b kustomizations.Conversion) int { return depth(a) - depth(b) })
+	seen := map[int]bool{}
+	sorted := make([]kustomizations.Conversion, 0, len(all))
+	var visit func(int)
+	visit = func(i int) {
+		if seen[i] {
+			return
+		}
+		seen[i] = true
+		if all[i].Layer != nil {
+			for _, name := range all[i].Layer.Spec.Prereqs.DependsOn {
+				if other, is := byLayer[name]; is {
+					visit(other)
+				}
+			}
+		}
+		if parent, is := byKey[all[i].Parent]; is {
+			visit(parent)
+		}
+		sorted = append(sorted, all[i])
+	}
+	for i := range all {
+		visit(i)
+	}
 	return sorted
 }
 

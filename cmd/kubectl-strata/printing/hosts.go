@@ -15,12 +15,12 @@ import (
 )
 
 var classes = map[hosts.Class]terminal.Role{
-	hosts.Healthy: terminal.Good,
-	hosts.Empty:   terminal.Busy,
-	hosts.Begun:   terminal.Warning,
-	hosts.Residue: terminal.Warning,
-	hosts.Broken:  terminal.Bad,
-	hosts.Away:    terminal.Bad,
+	hosts.Healthy:     terminal.Good,
+	hosts.Empty:       terminal.Busy,
+	hosts.InProgress:  terminal.Warning,
+	hosts.Dirty:       terminal.Warning,
+	hosts.Broken:      terminal.Bad,
+	hosts.Unreachable: terminal.Bad,
 }
 
 // HostPlan writes for people what the hosts of a cluster are, and what would be done.
@@ -46,10 +46,10 @@ func HostPlan(out io.Writer, screen terminal.Screen, p *hostplans.Plan) error {
 	if p.Acts() || len(p.Warnings) > 0 {
 		fmt.Fprintln(out)
 	}
-	if p.Unasked != "" {
-		say("The cluster was not asked: "+p.Unasked, "  ")
+	if p.NotQueried != "" {
+		say("The cluster was not asked: "+p.NotQueried, "  ")
 	}
-	heading := string(p.Exit)
+	heading := string(p.Outcome)
 	if p.Reason != "" {
 		heading += " (" + string(p.Reason) + ")"
 	}
@@ -132,9 +132,9 @@ func HostStatus(out io.Writer, screen terminal.Screen, p *hostplans.Plan) error 
 	for _, warning := range p.Warnings {
 		say("Warning: %s", warning)
 	}
-	if p.Unasked != "" {
-		say("The cluster was not asked: %s", p.Unasked)
+	if p.NotQueried != "" {
+		say("The cluster was not asked: %s", p.NotQueried)
 	}
-	say("%s: %s", p.Exit, p.Message)
+	say("%s: %s", p.Outcome, p.Message)
 	return nil
 }

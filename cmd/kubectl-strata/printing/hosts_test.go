@@ -19,14 +19,14 @@ func TestHostPlanIsShown(t *testing.T) {
 	plan := &hostplans.Plan{
 		Hosts: []hostplans.Host{
 			{Name: "cp-0", Role: hostplans.ControlPlane, Address: "10.0.0.10", Class: hosts.Healthy, Version: "v1.36.3", OS: "debian 12"},
-			{Name: "cp-1", Role: hostplans.ControlPlane, Address: "10.0.0.11", Class: hosts.Away, Note: "no route \x1b[31m"},
+			{Name: "cp-1", Role: hostplans.ControlPlane, Address: "10.0.0.11", Class: hosts.Unreachable, Note: "no route \x1b[31m"},
 		},
 		Members: []hostplans.Member{{Name: "cp-0", Healthy: true}, {Name: "cp-1"}, {Name: "cp-2", Learner: true}},
-		Decision: hosts.Decision{Exit: hosts.Blocked, Reason: hosts.HostsDown, Message: "cp-1 cannot be reached", Actions: []hosts.Action{{
+		Decision: hosts.Decision{Outcome: hosts.Blocked, Reason: hosts.HostsDown, Message: "cp-1 cannot be reached", Actions: []hosts.Action{{
 			Verb: hosts.VerbJoin, Host: "cp-2", Version: "v1.36.3", Continues: true, Reason: "it has begun there",
 			Before: &hosts.Ring{Members: 2, Healthy: 1}, After: &hosts.Ring{Members: 3, Healthy: 2},
 		}, {Verb: hosts.VerbUpgrade, Host: "cp-0", Version: "v1.37.0", Leads: true, Reason: "it has v1.36.3"}}},
-		Warnings: []string{"spec.controlPlane has 2 hosts"}, Unasked: "nobody answers",
+		Warnings: []string{"spec.controlPlane has 2 hosts"}, NotQueried: "nobody answers",
 	}
 	for _, width := range []int{40, 160} {
 		text := &strings.Builder{}
@@ -36,7 +36,7 @@ func TestHostPlanIsShown(t *testing.T) {
 		}
 		said := strings.Join(strings.Fields(text.String()), " ")
 		for _, want := range []string{
-			"cp-0", "Healthy", "cp-1", "Away", "Warning: spec.controlPlane has 2 hosts",
+			"cp-0", "Healthy", "cp-1", "Unreachable", "Warning: spec.controlPlane has 2 hosts",
 			"1. Join cp-2 at v1.36.3 (goes on): it has begun there; etcd 1 of 2 healthy, then 2 of 3",
 			"2. Upgrade cp-0 to v1.37.0 with the cluster: it has v1.36.3",
 			"Blocked (HostsDown): cp-1 cannot be reached", "The cluster was not asked: nobody answers",

@@ -46,11 +46,13 @@ type FieldChange struct {
 	// From and To are nil where the field is not there, and otherwise as in JSON.
 	// Values of Secrets are masked.
 	From, To any
+	// Default is true where nobody says To: the API server fills it in.
+	Default bool
 }
 
 // Masked returns the change without what the field held and holds.
 func (f FieldChange) Masked() FieldChange {
-	masked := FieldChange{Path: f.Path}
+	masked := FieldChange{Path: f.Path, Default: f.Default}
 	if f.From != nil {
 		masked.From = Masked
 	}

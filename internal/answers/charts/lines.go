@@ -55,7 +55,11 @@ func (f FieldChange) String() string {
 	case wasText && isText && strings.Contains(from+to, "\n"):
 		return path + ": " + textChange(from, to)
 	}
-	return path + ": " + pair(plain(f.From), plain(f.To))
+	text := path + ": " + pair(plain(f.From), plain(f.To))
+	if f.Default {
+		text += " (default)"
+	}
+	return text
 }
 
 // textChange says what differs in texts of several lines.

@@ -208,9 +208,21 @@ func isContent(step forecast.Step) bool {
 	return step.Before == nil || step.Done == nil || step.Done.GetGeneration() == 0 || step.Before.GetGeneration() != step.Done.GetGeneration()
 }
 
+// ownChanges returns what a step changes of the object itself.
+func ownChanges(step forecast.Step) []charts.Change {
+	changes := charts.Diff(bare(step.Before), bare(step.Done))
+	for i := range changes {
+		for j := range changes[i].Fields {
+			field := &changes[i].Fields[j]
+			field.Default = step.DefaultReplicas && field.Path == "spec.replicas"
+		}
+	}
+	return changes
+}
+
 // step returns what a step changes.
 func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast.Step) *preview.Rendered {
-	own := &preview.Rendered{Changes: r.changesOf(charts.Diff(bare(step.Before), bare(step.Done)), step.Decrypted)}
+	own := &preview.Rendered{Changes: r.changesOf(ownChanges(step), step.Decrypted)}
 	if step.ID.GroupKind() != kinds.HelmReleaseKind {
 		return own
 	}
@@ -232,7 +244,8 @@ func (r *chartWork) step(ctx context.Context, f forecast.Forecast, step forecast
 	made := &preview.Rendered{Changes: r.changesOf(charts.Diff(renderedBy(before), renderedBy(after)), step.Decrypted), Objects: len(renderedBy(after))}
 	// A release that changes, and makes the same, says what it is that changes; and so does
 	// one that Flux installs anew.
-	if _, again := kinds.ReinstallOf(step.Before, step.Done); step.Before != nil && step.Done != nil && (again || len(made.Changes) == 0) {
+	_, again := kinds.ReinstallOf(step.Before, step.Done, kinds.Charts{Wanted: f.Find})
+	if step.Before != nil && step.Done != nil && (again || len(made.Changes) == 0) {
 		made.Changes = slices.Concat(own.Changes, made.Changes)
 	}
 	return made
@@ -375,7 +388,7 @@ func (g *Plan) changesOf(changes []charts.Change, decrypted bool) []preview.Obje
 		change.Fields = g.masked(change.Fields, decrypted)
 		shown := preview.ObjectChange{Verb: change.Verb, Object: preview.Object(change.ID), Lines: change.Lines(maxLines)}
 		for _, field := range change.Fields {
-			shown.Fields = append(shown.Fields, preview.Field{Path: field.Path, From: field.From, To: field.To})
+			shown.Fields = append(shown.Fields, preview.Field{Path: field.Path, From: field.From, To: field.To, Default: field.Default})
 		}
 		found = append(found, shown)
 	}

@@ -44,11 +44,7 @@ type looker struct {
 // Departure adds what is found out about the layers of a removal that are on the cluster
 // that Strata runs in. s has what was read of that.
 func (c *Cluster) Departure(ctx context.Context, r *deprovision.Removal, s *snapshot.Snapshot, say func(format string, args ...any)) error {
-	config, err := c.Config()
-	if err != nil {
-		return err
-	}
-	made, err := client.New(config, client.Options{})
+	made, err := c.asks()
 	if err != nil {
 		return c.explain(err, snapshot.Layers)
 	}

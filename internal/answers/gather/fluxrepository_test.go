@@ -46,7 +46,12 @@ func fluxFiles(t *testing.T, text string) (files map[string]string, head string)
 // openFlux opens files as a repository.
 func openFlux(t *testing.T, files map[string]string, options FluxOptions) *FluxRepository {
 	t.Helper()
-	dir := t.TempDir()
+	return openFluxIn(t, t.TempDir(), files, options)
+}
+
+// openFluxIn opens files as a repository that lies in a folder.
+func openFluxIn(t *testing.T, dir string, files map[string]string, options FluxOptions) *FluxRepository {
+	t.Helper()
 	for name, text := range files {
 		if name == wanted {
 			continue

@@ -5,9 +5,13 @@ package gather
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/strata-project/strata/internal/address"
+	"github.com/strata-project/strata/internal/answers/waits"
+	"github.com/strata-project/strata/internal/forecast"
 )
 
 // note is one thing that may not be so.
@@ -45,4 +49,44 @@ func (g *Plan) notesOf(names []string) []string {
 		}
 	}
 	return texts
+}
+
+// noteWaits notes which layers of a cluster wait for each other by what is in them: none of
+// them would ever be deployed.
+func (g *Plan) noteWaits(w forecast.World) {
+	byCluster := map[string][]waits.Layer{}
+	for _, layer := range w.Layers {
+		one := waits.Layer{AddonsLayer: layer}
+		if content := w.Contents[layer.Name]; content.Directory != nil {
+			one.Manifests = content.Directory.Manifests
+		}
+		where := ""
+		if to := layer.Spec.Cluster; to != nil {
+			where = to.Namespace + "/" + to.Name
+		}
+		byCluster[where] = append(byCluster[where], one)
+	}
+	told := map[string]bool{}
+	for _, where := range slices.Sorted(maps.Keys(byCluster)) {
+		of := waits.GraphOf(byCluster[where])
+		for _, layer := range byCluster[where] {
+			circle, way := of.Circle(layer.Name)
+			if at := strings.Join(circle, " "); circle != nil && !told[at] {
+				told[at] = true
+				g.noteOf(layersOn(circle), "layers wait for each other through their releases, and none of them is ever deployed: %s: "+
+					"remove one of the dependencies, or say wait: false where it is not needed", strings.Join(way, " -> "))
+			}
+		}
+	}
+}
+
+// layersOn returns the layers of a circle.
+func layersOn(circle []string) []string {
+	var names []string
+	for _, node := range circle {
+		if name, is := strings.CutPrefix(node, waits.LayerPrefix); is {
+			names = append(names, name)
+		}
+	}
+	return names
 }

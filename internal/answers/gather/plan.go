@@ -22,6 +22,7 @@ import (
 	"github.com/strata-project/strata/internal/forecast"
 	"github.com/strata-project/strata/internal/near"
 	"github.com/strata-project/strata/internal/objects"
+	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/sources"
 )
 
@@ -49,6 +50,9 @@ type PlanOptions struct {
 	// Lenient goes on without sources whose artifacts cannot be fetched.
 	Lenient bool
 	Charts  ChartOptions
+	// Stay has no other cluster be asked, and Allowed says where others may be.
+	Stay    bool
+	Allowed reach.Allowed
 	// OnRead is told what was read of the cluster, before more is asked; it may be nil.
 	OnRead func(*snapshot.Snapshot)
 }

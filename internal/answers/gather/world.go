@@ -123,6 +123,7 @@ func (g *Plan) World(ctx context.Context) (forecast.World, error) {
 		}
 		w.Contents[layer.Name] = content
 	}
+	g.noteWaits(w)
 	if err := g.place(ctx, w); err != nil {
 		return w, err
 	}

@@ -41,7 +41,8 @@ func Read(object *unstructured.Unstructured) (*kustomizev1.Kustomization, error)
 			return nil, err
 		}
 	default:
-		return nil, fmt.Errorf("it is of %s, and only %s is read, and what came before it", object.GetAPIVersion(), kustomizev1.GroupVersion)
+		return nil, fmt.Errorf("it is of %s, and what is read are %s, and of that group %s",
+			object.GetAPIVersion(), kustomizev1.GroupVersion, strings.Join(olderVersions, " and "))
 	}
 	object = withTexts(object)
 	read := &kustomizev1.Kustomization{}

@@ -177,7 +177,7 @@ status: {inventory: {entries: [{id: b_c_kustomize.toolkit.fluxcd.io_Kustomizatio
 		t.Errorf("it is %+v, %v", found, err)
 	}
 	object.SetAPIVersion("kustomize.toolkit.fluxcd.io/v2")
-	if _, err := Live(object); err == nil || !strings.Contains(err.Error(), "only kustomize.toolkit.fluxcd.io/v1 is read") {
+	if _, err := Live(object); err == nil || !strings.Contains(err.Error(), "what is read are kustomize.toolkit.fluxcd.io/v1, and of that group v1beta2 and v1beta1") {
 		t.Errorf("a newer one: %v", err)
 	}
 	object.SetAPIVersion("kustomize.toolkit.fluxcd.io/v1")

@@ -6,11 +6,13 @@ package kustomizations
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/strata-project/strata/api/v1alpha1"
 	"github.com/strata-project/strata/internal/sources"
@@ -18,6 +20,87 @@ import (
 
 // SourceGroup is the API group of Flux's sources.
 const SourceGroup = "source.toolkit.fluxcd.io"
+
+// GeneratorGroup is the API group of ArtifactGenerators, which make sources of others.
+const GeneratorGroup = "source.extensions.fluxcd.io"
+
+// GeneratorOf returns the name of the ArtifactGenerator that makes the source of a
+// Kustomization; empty where no file says one.
+func GeneratorOf(written []Written, k *kustomizev1.Kustomization) string {
+	if k.Spec.SourceRef.Kind != sources.ExternalArtifact {
+		return ""
+	}
+	for _, w := range written {
+		if !isGenerator(w.Object) {
+			continue
+		}
+		artifacts, _, _ := unstructured.NestedSlice(w.Object.Object, "spec", "artifacts")
+		for _, artifact := range artifacts {
+			if of, _ := artifact.(map[string]any); of["name"] == k.Spec.SourceRef.Name {
+				return w.Object.GetName()
+			}
+		}
+	}
+	return ""
+}
+
+// Artifact is what an ArtifactGenerator makes of folders of the repository.
+type Artifact struct {
+	Name    string
+	Folders []ArtifactFolder
+}
+
+// ArtifactFolder is a folder of the repository, and where it is in an artifact; both clean.
+type ArtifactFolder struct{ From, To string }
+
+// ArtifactsOf returns the artifacts that an object has made of whole folders of the sources
+// that are the repository itself. It leaves out those that are made in any other way.
+func ArtifactsOf(object *unstructured.Unstructured, own []Source) []Artifact {
+	if !isGenerator(object) {
+		return nil
+	}
+	var spec struct {
+		Sources []struct {
+			Alias string `json:"alias"`
+			Kind  string `json:"kind"`
+			Name  string `json:"name"`
+		} `json:"sources"`
+		Artifacts []struct {
+			Name string `json:"name"`
+			Copy []struct {
+				From     string   `json:"from"`
+				To       string   `json:"to"`
+				Strategy string   `json:"strategy"`
+				Exclude  []string `json:"exclude"`
+			} `json:"copy"`
+		} `json:"artifacts"`
+	}
+	given, _, _ := unstructured.NestedMap(object.Object, "spec")
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(given, &spec) != nil {
+		return nil // no API server takes it
+	}
+	aliases := map[string]bool{}
+	for _, source := range spec.Sources {
+		aliases[source.Alias] = slices.Contains(own, Source{source.Kind, source.Name})
+	}
+	var made []Artifact
+	for _, artifact := range spec.Artifacts {
+		one := Artifact{Name: artifact.Name}
+		for _, each := range artifact.Copy {
+			alias, from, _ := strings.Cut(strings.TrimPrefix(each.From, "@"), "/")
+			from, isFolder := strings.CutSuffix("./"+from, "/**")
+			to, isArtifact := strings.CutPrefix(each.To, "@artifact/")
+			if !aliases[alias] || !isFolder || !isArtifact || strings.ContainsAny(from, "*?[{") || len(each.Exclude) > 0 || each.Strategy != "" {
+				break
+			}
+			one.Folders = append(one.Folders, ArtifactFolder{From: path.Clean(from), To: path.Clean(to)})
+		}
+		if len(one.Folders) > 0 && len(one.Folders) == len(artifact.Copy) {
+			made = append(made, one)
+		}
+	}
+	return made
+}
 
 // Source names one, by its kind and name: the namespace is left out, because a file may
 // leave it to a kustomization.
@@ -80,17 +163,15 @@ func mostNamed(written []Written) []Source {
 	count := map[Source]int{}
 	var all []Source
 	for _, w := range written {
-		if !IsWhole(w.Object) {
-			continue
+		for _, source := range namedBy(w.Object) {
+			if source.Name == bootstrap {
+				return []Source{source}
+			}
+			if count[source] == 0 {
+				all = append(all, source)
+			}
+			count[source]++
 		}
-		source := SourceOf(w.Object)
-		if source.Name == bootstrap {
-			return []Source{source}
-		}
-		if count[source] == 0 {
-			all = append(all, source)
-		}
-		count[source]++
 	}
 	if len(all) == 1 {
 		return all
@@ -98,6 +179,31 @@ func mostNamed(written []Written) []Source {
 	all = slices.DeleteFunc(all, func(s Source) bool { return s.Kind != sources.GitRepository })
 	slices.SortStableFunc(all, func(a, b Source) int { return cmp.Or(count[b]-count[a], cmp.Compare(a.Name, b.Name)) })
 	return all[:min(len(all), 1)]
+}
+
+// namedBy returns the sources that a Kustomization names, or an ArtifactGenerator.
+func namedBy(object *unstructured.Unstructured) []Source {
+	if IsWhole(object) {
+		return []Source{SourceOf(object)}
+	}
+	if !isGenerator(object) {
+		return nil
+	}
+	var all []Source
+	given, _, _ := unstructured.NestedSlice(object.Object, "spec", "sources")
+	for _, each := range given {
+		source, _ := each.(map[string]any)
+		kind, _ := source["kind"].(string)
+		name, _ := source["name"].(string)
+		all = append(all, Source{kind, name})
+	}
+	return all
+}
+
+// isGenerator tells whether an object is an ArtifactGenerator.
+func isGenerator(object *unstructured.Unstructured) bool {
+	gvk := object.GroupVersionKind()
+	return gvk.Group == GeneratorGroup && gvk.Kind == "ArtifactGenerator"
 }
 
 // Layer returns the layer that a Kustomization by itself becomes, also that of Flux itself:

@@ -6,10 +6,14 @@ package kustomizations
 import (
 	"cmp"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/fluxcd/pkg/apis/kustomize"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/strata-project/strata/internal/sources"
 )
@@ -28,6 +32,8 @@ type Root struct {
 	File string
 	// Bootstrap is true for the one that applies Flux itself: it stays with Flux.
 	Bootstrap bool
+	// Patches are those of a FluxInstance that are for its Kustomization.
+	Patches []kustomize.Patch
 }
 
 // Path returns the folder that the root applies, clean; "." is the whole source.
@@ -67,8 +73,8 @@ func Begun(written []Written) []Root {
 			roots = append(roots, Root{Object: named(w.Object), File: w.File, Bootstrap: true})
 		case IsKustomization(w.Object):
 		default:
-			if sync := syncOf(w.Object); sync != nil {
-				roots = append(roots, Root{Object: sync, File: w.File, Bootstrap: true})
+			if sync, patches := syncOf(w.Object); sync != nil {
+				roots = append(roots, Root{Object: sync, File: w.File, Bootstrap: true, Patches: patches})
 			}
 		}
 	}
@@ -104,32 +110,58 @@ const DefaultNamespace = bootstrap
 // InstanceGroup is that of FluxInstances.
 const InstanceGroup = "fluxcd.controlplane.io"
 
-// syncOf returns the Kustomization that a FluxInstance has made of its sync, or nil.
-// The chart of FluxInstances has the same below instance in its values.
-func syncOf(object *unstructured.Unstructured) *unstructured.Unstructured {
+// syncOf returns the Kustomization that a FluxInstance has made of its sync, with the patches
+// that are for it, or nil. The chart of FluxInstances has the same below instance in its
+// values.
+func syncOf(object *unstructured.Unstructured) (*unstructured.Unstructured, []kustomize.Patch) {
 	var fields []string
 	namespace := object.GetNamespace()
 	switch gvk := object.GroupVersionKind(); {
 	case gvk.Group == InstanceGroup && gvk.Kind == "FluxInstance":
-		fields = []string{"spec", "sync"}
+		fields = []string{"spec"}
 	case gvk.Kind == "HelmRelease":
-		fields = []string{"spec", "values", "instance", "sync"}
+		fields = []string{"spec", "values", "instance"}
 	case gvk.Empty():
-		fields = []string{"instance", "sync"}
+		fields = []string{"instance"}
 	default:
-		return nil
+		return nil, nil
 	}
-	sync, found, _ := unstructured.NestedMap(object.Object, fields...)
+	spec, _, _ := unstructured.NestedMap(object.Object, fields...)
+	sync, found, _ := unstructured.NestedMap(spec, "sync")
 	kind, _ := sync["kind"].(string)
 	url, _ := sync["url"].(string)
 	applied, _ := sync["path"].(string)
 	if !found || url == "" && applied == "" {
-		return nil
+		return nil, nil
 	}
 	namespace = cmp.Or(namespace, DefaultNamespace)
 	name, _ := sync["name"].(string)
 	name = cmp.Or(name, namespace)
-	return RootOf(namespace, name, cmp.Or(kind, sources.GitRepository), applied)
+	return RootOf(namespace, name, cmp.Or(kind, sources.GitRepository), applied), patchesOfSync(spec)
+}
+
+// patchesOfSync returns the patches of a FluxInstance that may be for its Kustomization: all
+// others are for the controllers.
+func patchesOfSync(instance map[string]any) []kustomize.Patch {
+	var of struct {
+		Patches []kustomize.Patch `json:"patches"`
+	}
+	all, _, _ := unstructured.NestedMap(instance, "kustomize")
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(all, &of) != nil {
+		return nil // no API server takes it
+	}
+	return slices.DeleteFunc(of.Patches, func(patch kustomize.Patch) bool {
+		var text struct{ Kind string }
+		if patch.Target == nil {
+			_ = yaml.Unmarshal([]byte(patch.Patch), &text) // without a kind it is for nothing
+		}
+		kind := text.Kind
+		if patch.Target != nil {
+			kind = cmp.Or(patch.Target.Kind, kustomizationKind)
+		}
+		selects, err := regexp.Compile("^(?:" + kind + ")$")
+		return err != nil || !selects.MatchString(kustomizationKind)
+	})
 }
 
 // RootOf returns a Kustomization as Flux makes it of what is to be applied.

@@ -31,6 +31,8 @@ type Found struct {
 	Applies []types.NamespacedName
 	// Missing is true where its source has no such directory.
 	Missing bool
+	// Generator is the ArtifactGenerator that makes its source; empty for none.
+	Generator string
 	// Others is how many objects it applies that are no Kustomizations; -1 where that is
 	// not known.
 	Others int
@@ -82,6 +84,10 @@ func Convert(all []Found, with Options) []Conversion {
 		default:
 			c = t.convert(each.Kustomization, with)
 			c.leaveOut(each, t)
+			if each.Generator != "" {
+				c.note("spec.sourceRef: ArtifactGenerator %s makes the artifact %s, which is not in the repository: "+
+					"give its files by --source %[2]s=FOLDER", each.Generator, each.Spec.SourceRef.Name)
+			}
 		}
 		if each.Missing && !strings.Contains(each.Spec.Path, "${") {
 			c.problem("spec.path: the repository has no %s", layerPath(each.Spec.Path))

@@ -4,15 +4,14 @@
 package lint
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/strata-project/strata/internal/answers/waits"
 	"github.com/strata-project/strata/internal/dependencies"
 	"github.com/strata-project/strata/internal/directories"
 	"github.com/strata-project/strata/internal/kinds"
@@ -80,30 +79,26 @@ func (l *linter) checkCycles() {
 	}
 }
 
-// checkWaits finds layers that wait for each other by what is in them: a layer is deployed
-// when its releases are ready, a release when those that it depends on are, and these come
-// only when the layers before theirs are deployed. Each circle is told once.
+// checkWaits finds layers that wait for each other by what is in them. Each circle is told
+// once.
 func (l *linter) checkWaits() {
-	type graphs struct{ layers, all map[string][]string }
 	told := map[string]bool{}
-	known := map[string]graphs{}
+	known := map[string]waits.Graph{}
 	for _, each := range l.layers {
 		if each.content == nil {
 			continue
 		}
 		of, is := known[each.folder]
 		if !is {
-			of.layers, of.all = l.waits(each)
+			of = l.waits(each)
 			known[each.folder] = of
 		}
-		start := layerNode(each.Name)
-		circle := dependencies.Graph(of.all).Circle(start)
+		circle, way := of.Circle(each.Name)
 		at := each.folder + " " + strings.Join(circle, " ")
-		if circle == nil || told[at] || dependencies.Graph(of.layers).Circle(start) != nil {
-			continue // the last is told without the releases
+		if circle == nil || told[at] {
+			continue
 		}
 		told[at] = true
-		way := dependencies.Cycle(start, func(node string) []string { return of.all[node] })
 		l.add(
 			ruleCycle,
 			each.place,
@@ -115,48 +110,17 @@ func (l *linter) checkWaits() {
 	}
 }
 
-func layerNode(name string) string { return "layer " + name }
-
-// waits returns what each of the layers beside one waits for, and what it and its releases do.
-func (l *linter) waits(of *layer) (before, next map[string][]string) {
-	before, next = map[string][]string{}, map[string][]string{}
-	owner := map[objects.ID]*layer{}
+// waits returns what the layers beside one wait for.
+func (l *linter) waits(of *layer) waits.Graph {
+	var all []waits.Layer
 	for _, peer := range l.peers(of) {
-		if peer.content == nil {
-			continue
+		one := waits.Layer{AddonsLayer: peer.AddonsLayer}
+		if peer.content != nil {
+			one.Manifests = peer.content.Manifests
 		}
-		for _, manifest := range peer.content.Manifests {
-			if id := manifest.ID(); id.GroupKind() == kinds.HelmReleaseKind && owner[id] == nil {
-				owner[id] = peer
-			}
-		}
+		all = append(all, one)
 	}
-	for _, peer := range l.peers(of) {
-		own := layerNode(peer.Name)
-		for _, name := range dependencies.Names(peer.Spec.Prereqs.DependsOn) {
-			before[own] = append(before[own], layerNode(name))
-		}
-		next[own] = append(next[own], before[own]...)
-		if peer.content == nil {
-			continue
-		}
-		for _, manifest := range peer.content.Manifests {
-			if owner[manifest.ID()] != peer {
-				continue // no release, or one that another layer lists, too
-			}
-			release := manifest.ID().String()
-			if peer.Spec.Waits() {
-				next[own] = append(next[own], release)
-			}
-			for _, wanted := range releaseDependencies(manifest.Object) {
-				if owner[wanted] != nil {
-					next[release] = append(next[release], wanted.String())
-				}
-			}
-			next[release] = append(next[release], before[own]...)
-		}
-	}
-	return before, next
+	return waits.GraphOf(all)
 }
 
 // claim is an object, or a Helm release, of a layer.
@@ -295,7 +259,7 @@ func (l *linter) checkReleaseDependencies() {
 			if manifest.ID().GroupKind() != kinds.HelmReleaseKind {
 				continue
 			}
-			for i, wanted := range releaseDependencies(manifest.Object) {
+			for i, wanted := range waits.Releases(manifest.Object) {
 				if !listed[wanted] {
 					l.addAs(level, ruleReleaseDependency, l.originOf(claim{each, manifest}), fmt.Sprintf("spec.dependsOn[%d]", i), each.label(),
 						fmt.Sprintf("there is no %s in any layer%s", wanted, near.Meant(wanted.Name, names)))
@@ -303,22 +267,6 @@ func (l *linter) checkReleaseDependencies() {
 			}
 		}
 	}
-}
-
-// releaseDependencies returns the releases that a release depends on, in order.
-func releaseDependencies(release *unstructured.Unstructured) []objects.ID {
-	value, _, _ := unstructured.NestedFieldNoCopy(release.Object, "spec", "dependsOn")
-	list, _ := value.([]any)
-	found := make([]objects.ID, 0, len(list))
-	for _, item := range list {
-		fields, _ := item.(map[string]any)
-		name, _ := fields["name"].(string)
-		namespace, _ := fields["namespace"].(string)
-		id := objects.IDOf(release)
-		id.Name, id.Namespace = name, cmp.Or(namespace, id.Namespace)
-		found = append(found, id)
-	}
-	return found
 }
 
 // checkUnused finds folders with HelmReleases that no layer has. Without layers of

@@ -261,7 +261,8 @@ func (l *linter) checkRefused(each *layer, content *directories.Directory, broke
 	}
 	if len(content.Manifests) == 0 && !broken {
 		l.addAs(Warning, rulePath, each.place, "spec.source.path", each.label(),
-			fmt.Sprintf("%s holds no objects: the controller waits for the annotation %s before a layer is empty", each.Spec.Source.Path, v1alpha1.AllowEmptyAnnotation))
+			fmt.Sprintf("%s holds no objects: a layer that never had any is deployed so, and one that had some waits for the annotation %s",
+				each.Spec.Source.Path, v1alpha1.AllowEmptyAnnotation))
 	}
 	for _, manifest := range content.Manifests {
 		id := manifest.ID()

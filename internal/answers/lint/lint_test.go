@@ -146,7 +146,7 @@ func TestRules(t *testing.T) {
 					"type: kubernetes.io/service-account-token\n",
 			},
 			want: []string{
-				"layers.yaml:8: warning path: spec.source.path: ./empty holds no objects: the controller waits for the annotation kraan.io/allow-empty before a layer is empty",
+				"layers.yaml:8: warning path: spec.source.path: ./empty holds no objects: a layer that never had any is deployed so, and one that had some waits for the annotation kraan.io/allow-empty",
 				"layers.yaml:17: error manifest: spec.serviceAccountName: ServiceAccount kustomize-controller is reserved for Flux (--reserved-service-accounts): name one that has the rights of this layer only",
 				"token/s.yaml:1: error manifest: Secret a/s is a token of a ServiceAccount, which the cluster itself makes, and no layer writes it: remove it from the directory, or give it another name, type or label",
 			},

@@ -154,7 +154,9 @@ func (c *Cluster) make(ctx context.Context, r Request, into *job) {
 func (c *Cluster) previewOf(ctx context.Context, r Request, say func(string, ...any)) (*preview.Plan, []drift.Layer, error) {
 	var lacking []string
 	// One source that cannot be fetched is no reason to say nothing of the others.
-	o := gather.PlanOptions{Lenient: true, OnRead: func(s *snapshot.Snapshot) { lacking = gather.Lacking(s) }}
+	o := gather.PlanOptions{
+		Lenient: true, Stay: c.o.Why.Stay, Allowed: c.o.Why.Allowed, OnRead: func(s *snapshot.Snapshot) { lacking = gather.Lacking(s) },
+	}
 	if r.Of == OfGit || r.Of == OfFolder {
 		if c.o.Repository == "" {
 			return nil, nil, errors.New("no repository is known: give one with --git when the page is opened")

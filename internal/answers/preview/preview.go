@@ -83,6 +83,8 @@ type Field struct {
 	Path string `json:"path"`
 	From any    `json:"from,omitempty"`
 	To   any    `json:"to,omitempty"`
+	// Default is true where git does not say To: the API server fills it in.
+	Default bool `json:"default,omitempty"`
 }
 
 // ObjectChange is what becomes of one object that a release renders.
@@ -166,7 +168,7 @@ func Of(f forecast.Forecast, shown func(layer string) bool, versions map[string]
 		if shown != nil && !shown(step.Layer) {
 			continue
 		}
-		action, is := actionOf(step, f.Steps[i+1:])
+		action, is := actionOf(step, f.Steps[i+1:], kinds.Charts{Wanted: f.Find})
 		if !is {
 			continue
 		}
@@ -210,7 +212,7 @@ func Of(f forecast.Forecast, shown func(layer string) bool, versions map[string]
 
 // actionOf returns what a step comes to for people, and whether it is anything
 // to them: a mark that another step makes good is not.
-func actionOf(step forecast.Step, later []forecast.Step) (Action, bool) {
+func actionOf(step forecast.Step, later []forecast.Step, charts kinds.Charts) (Action, bool) {
 	action := Action{Wave: step.Wave, Layer: step.Layer, Object: objectOf(step.ID), File: step.Origin}
 	if step.After > 0 {
 		action.After = step.After.Round(time.Second).String()
@@ -225,7 +227,7 @@ func actionOf(step forecast.Step, later []forecast.Step) (Action, bool) {
 		return action, false
 	case dependents.VerbWrite:
 		action.Action = written(step, isRelease)
-		if again, is := kinds.ReinstallOf(step.Before, step.Done); is && isRelease {
+		if again, is := kinds.ReinstallOf(step.Before, step.Done, charts); is && isRelease {
 			action.Note = again.String()
 			if !again.Maybe {
 				action.Action = Reinstall
