@@ -187,7 +187,7 @@ func (r *AddonsLayerReconciler) read(ctx context.Context, name string) (*v1alpha
 func (r *AddonsLayerReconciler) letGo(name string) {
 	r.lastLooks.set(name, nil)
 	r.begun.set(name, false)
-	r.lostVolumes.set(name, "", time.Time{}, nil)
+	r.lostVolumes.forget(name)
 }
 
 // SetupWithManager registers the controller and its watches. It comes before those of

@@ -61,30 +61,37 @@ type lostVolume struct {
 	volume []layers.Blocker
 }
 
-// get returns what is known of a layer; false where that is nothing.
-func (l *lostVolumes) get(layer, of string, now time.Time) ([]layers.Blocker, bool) {
+// of returns the volumes of a layer, which look finds: once in a while, and where it is asked of
+// something else. That a layer loses none is not remembered: it would be taken for safe although a
+// volume has been made since.
+func (l *lostVolumes) of(layer, what string, now time.Time, look func() ([]layers.Blocker, error)) ([]layers.Blocker, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	found, known := l.byLayer[layer]
-	if age := now.Sub(found.at); !known || found.of != of || age < 0 || age >= volumesKnown {
-		return nil, false
+	known, is := l.byLayer[layer]
+	l.mu.Unlock()
+	if age := now.Sub(known.at); is && known.of == what && age >= 0 && age < volumesKnown {
+		return known.volume, nil
 	}
-	return found.volume, true
+	found, err := look()
+	if err != nil {
+		return found, err
+	}
+	l.forget(layer)
+	if len(found) > 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.byLayer == nil {
+			l.byLayer = map[string]lostVolume{}
+		}
+		l.byLayer[layer] = lostVolume{what, now, found}
+	}
+	return found, nil
 }
 
-// set remembers what was found. Of a layer that loses nothing nothing is kept: it would be taken
-// for safe although a volume has been made since.
-func (l *lostVolumes) set(layer, of string, now time.Time, found []layers.Blocker) {
+// forget drops a layer.
+func (l *lostVolumes) forget(layer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case len(found) == 0:
-		delete(l.byLayer, layer)
-	case l.byLayer == nil:
-		l.byLayer = map[string]lostVolume{layer: {of, now, found}}
-	default:
-		l.byLayer[layer] = lostVolume{of, now, found}
-	}
+	delete(l.byLayer, layer)
 }
 
 // observeVolumes looks up the volumes of what Flux would install anew. It is asked for
@@ -92,7 +99,6 @@ func (l *lostVolumes) set(layer, of string, now time.Time, found []layers.Blocke
 func (o *observer) observeVolumes(ctx context.Context) error {
 	releases := o.Reinstalled()
 	if len(releases) == 0 {
-		o.r.lostVolumes.set(o.Layer.Name, "", o.Now, nil)
 		return nil
 	}
 	there := o.r.kindsOf(o.cluster())
@@ -100,22 +106,16 @@ func (o *observer) observeVolumes(ctx context.Context) error {
 		o.VolumesError = errAway
 		return nil
 	}
-	of := fmt.Sprint(o.Layer.UID, o.cluster(), o.Layer.Annotations[v1alpha1.ReconcileRequestAnnotation], releases)
-	found, known := o.r.lostVolumes.get(o.Layer.Name, of, o.Now)
-	if known {
-		o.Volumes = found
-		return nil
-	}
+	what := fmt.Sprint(o.Layer.UID, o.cluster(), o.Layer.Annotations[v1alpha1.ReconcileRequestAnnotation], releases)
 	unnoted := o.reads.unnoted()
-	found, err := impact.Lookup{
-		Layer: o.Layer, Departing: releases, Flux: unnoted.Reader, Known: unnoted.Client,
-		Definitions: there.Past, Past: there.Past, Mapper: there.Client.RESTMapper(),
-	}.Volumes(ctx)
+	found, err := o.r.lostVolumes.of(o.Layer.Name, what, o.Now, func() ([]layers.Blocker, error) {
+		return impact.Lookup{
+			Layer: o.Layer, Departing: releases, Flux: unnoted.Reader, Known: unnoted.Client,
+			Definitions: there.Past, Past: there.Past, Mapper: there.Client.RESTMapper(),
+		}.Volumes(ctx)
+	})
 	if ctx.Err() != nil {
 		return err
-	}
-	if err == nil {
-		o.r.lostVolumes.set(o.Layer.Name, of, o.Now, found)
 	}
 	o.Volumes, o.VolumesError = found, err
 	return nil
