@@ -47,6 +47,8 @@ FUZZTIME ?= 30s
 # How long make chaos kills and commits, and the seed of its plan; 0 draws one.
 CHAOS_TIME ?= 30m
 CHAOS_SEED ?= 0
+# What programs are built without: docs/adr/0072-programs-have-what-they-need.md.
+TAGS := $(shell cat hack/tags)
 # Flags of make bench, for example: make bench BENCHFLAGS='--systems strata,plain --scenarios chain'
 BENCHFLAGS ?=
 
@@ -61,9 +63,9 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build the controllers and the kubectl plug-in into bin/
-	CGO_ENABLED=0 go build -trimpath -tags disable_grpc_modules,grpcnotrace -ldflags '$(LDFLAGS)' -o bin/strata .
-	CGO_ENABLED=0 go build -trimpath -tags disable_grpc_modules,grpcnotrace -ldflags '$(LDFLAGS)' -o bin/strata-hosts ./cmd/strata-hosts
-	CGO_ENABLED=0 go build -trimpath -tags disable_grpc_modules,grpcnotrace -ldflags '$(LDFLAGS)' -o bin/kubectl-strata ./cmd/kubectl-strata
+	CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/strata .
+	CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/strata-hosts ./cmd/strata-hosts
+	CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/kubectl-strata ./cmd/kubectl-strata
 
 .PHONY: demo
 demo: ## Run Strata, Flux and a control plane here, with examples/platform; DEMO_EXIT=1 ends it when all is deployed, DEMO_REMOTE=1 adds a second cluster, DEMO_FLEET=1 fills two from a bundle, DEMO_CLUSTER=current takes the cluster of your current context, STRATA_PREBUILT=1 downloads programs in place of building them

@@ -19,16 +19,16 @@ import (
 
 const module = "github.com/strata-project/strata/"
 
-// programTags are those with which every program is built. They have libraries leave out what
-// no program calls.
-const programTags = "disable_grpc_modules,grpcnotrace"
-
 // closureOf returns all packages that some packages need, in turn, with what each imports.
 // Those of the standard library are left out.
 func closureOf(t *testing.T, packages ...string) map[string][]string {
 	t.Helper()
 	reads.AddPrograms(".", packages...)
-	args := append([]string{"list", "-tags", programTags, "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`}, packages...)
+	tags, err := os.ReadFile("hack/tags")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"list", "-tags", strings.TrimSpace(string(tags)), "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`}, packages...)
 	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
 	if err != nil {
 		t.Fatalf("cannot list what %v need: %v", packages, err)
@@ -45,19 +45,6 @@ func closureOf(t *testing.T, packages ...string) map[string][]string {
 // isBelow tells whether a package is one of some, or below one.
 func isBelow(name string, parents []string) bool {
 	return slices.ContainsFunc(parents, func(parent string) bool { return name == parent || strings.HasPrefix(name, parent+"/") })
-}
-
-// Releases, the end-to-end tests, make build and the table of sizes are about the same programs.
-func TestProgramsAreBuiltAlike(t *testing.T) {
-	for _, file := range []string{"hack/release/build.go", "test/strata/strata.go", "Makefile", "hack/sizes.sh"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(text), programTags) {
-			t.Errorf("%s builds programs without the tags %s", file, programTags)
-		}
-	}
 }
 
 // A program links what it does, and nothing of what others do. The controller has nothing of hosts,

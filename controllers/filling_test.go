@@ -72,14 +72,14 @@ func TestLayerOfABundle(t *testing.T) {
 	f.settle()
 	f.taken()
 	f.patchLayer("net", `{"metadata":{"annotations":{"note":"one"}}}`)
-	f.settleAnew()
+	f.settle()
 	if requests, _ := f.taken(); len(requests) > 0 {
 		t.Errorf("a layer that is settled makes requests: %v", requests)
 	}
 	f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(bundle), bundle))
 	bundle.Spec.Preview = true // which is only said of it
 	f.must(f.client.Update(f.ctx, bundle))
-	f.settleAnew()
+	f.settle()
 	requests, _ := f.taken()
 	for _, request := range requests {
 		if !strings.Contains(request.what, "/applicationbundles/") {
@@ -139,15 +139,6 @@ func TestLayerOfABundleThatCannotBeFilled(t *testing.T) {
 	f.ready("net")
 	f.indexed()
 	f.deployed("net", "1.0.0")
-}
-
-// settleAnew is settle after something that need not bring about a request.
-func (f *fixture) settleAnew() {
-	f.Helper()
-	f.mu.Lock()
-	f.last = time.Now()
-	f.mu.Unlock()
-	f.settle()
 }
 
 // indexed plays source-controller: it makes the HelmRepositories of the test ready.

@@ -64,7 +64,7 @@ func TestForgedStatusLetsNoOtherLayerGoOn(t *testing.T) {
 			}
 			return nil
 		})
-		f.settleAnew()
+		f.settle()
 		if f.hasRelease("b") {
 			t.Fatalf("%s: the layer that waits has gone on", reason)
 		}
@@ -118,7 +118,7 @@ func TestForgedInventoryLeavesNothingBehind(t *testing.T) {
 		func(s *v1alpha1.AddonsLayerStatus) { *s = v1alpha1.AddonsLayerStatus{ObservedGeneration: -1} },
 	} {
 		f.forgeOnly("base", change)
-		f.settleAnew()
+		f.settle()
 		if listed := f.get("base").Status.Resources; len(listed) != 1 {
 			t.Fatalf("the layer lists %v", listed)
 		}
@@ -158,7 +158,7 @@ func TestForeignStatusOfEachKindIsWrittenAgain(t *testing.T) {
 	})
 	f.must(f.client.Status().Update(f.ctx, app))
 	f.eventually("the status is written again", published)
-	f.settleAnew()
+	f.settle()
 	if len(app.Status.Conditions) != 1 {
 		t.Errorf("what was forged beside is still there: %+v", app.Status.Conditions)
 	}
@@ -174,14 +174,14 @@ func TestForgedStatusOfAHeldLayer(t *testing.T) {
 	f.deployed("base", "main@sha1:1")
 	f.annotate("base", v1alpha1.HoldAnnotation, "not now")
 	f.reason("base", v1alpha1.ReasonHold)
-	f.settleAnew()
+	f.settle()
 	f.layerWith("apps", func(l *v1alpha1.AddonsLayer) {
 		l.Spec.Prereqs.DependsOn = []string{f.name("base") + "@2.0.0"}
 	})
 	f.reason("apps", v1alpha1.ReasonDependencyVersion)
 	f.forgeOnly("base", func(s *v1alpha1.AddonsLayerStatus) { s.Version = "2.0.0" })
 	f.reason("apps", v1alpha1.ReasonDependencyNotDeployed)
-	f.settleAnew()
+	f.settle()
 	if status := f.get("base").Status; status.Version != "" || status.State != v1alpha1.StateHold || len(status.Resources) != 1 {
 		t.Errorf("the held layer says %+v", status)
 	}

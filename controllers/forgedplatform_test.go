@@ -26,14 +26,14 @@ func (f *fixture) forgePlatform(name string, change func(*v1alpha1.PlatformStatu
 		return f.client.Status().Patch(f.ctx, forged, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	f.patchPlatform(name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, fluxmeta.ReconcileRequestAnnotation, time.Now()))
-	f.settleAnew()
+	f.settle()
 }
 
 // A user who may write only the status of a Platform skips no approval, and the status
 // says again what is so.
 func TestForgedStatusSkipsNoApproval(t *testing.T) {
 	f, _ := unapproved(t)
-	f.settleAnew()
+	f.settle()
 	for what, forged := range map[string]*v1alpha1.RolloutProgress{
 		"a stage that is over": {Target: "1.1.0", Since: metav1.NewTime(time.Now().Add(-time.Hour)), Passed: []string{"all"}},
 		"one that went back":   {Target: "1.1.0", Since: metav1.NewTime(time.Now().Add(-time.Hour)), RolledBack: "all"},
@@ -68,7 +68,7 @@ func TestForgedStatusChoosesNoVersions(t *testing.T) {
 	next.Version = "2.1.0"
 	db.Spec.Versions = append(db.Spec.Versions, next)
 	f.must(f.client.Update(f.ctx, db))
-	f.settleAnew()
+	f.settle()
 	for what, forge := range map[string]func(*v1alpha1.PlatformStatus){
 		"another version": func(s *v1alpha1.PlatformStatus) { s.Lock.Applications[0].Version = "2.1.0" },
 		"no lock":         func(s *v1alpha1.PlatformStatus) { s.Lock = nil },

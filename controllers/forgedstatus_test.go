@@ -37,7 +37,7 @@ func (f *fixture) forge(layer string, change func(*v1alpha1.AddonsLayerStatus)) 
 		return f.client.Status().Patch(f.ctx, forged, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	f.annotate(layer, fluxmeta.ReconcileRequestAnnotation, time.Now().String())
-	f.settleAnew()
+	f.settle()
 }
 
 // annotate sets an annotation of a layer, as who may write the layer does.

@@ -361,7 +361,7 @@ func TestGivenWithLeave(t *testing.T) {
 		}
 	}
 
-	f.silent(4 * time.Second)
+	f.silent()
 
 	f.secret(f.client, f.victim, "shared", "shared two", v1alpha1.ShareWithAnnotation, "remotecluster/"+f.namespace+"/prod")
 	all["shared"] = "shared two"

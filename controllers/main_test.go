@@ -29,6 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,6 +48,7 @@ import (
 	"github.com/strata-project/strata/internal/reach"
 	"github.com/strata-project/strata/internal/repos"
 	"github.com/strata-project/strata/internal/signed"
+	"github.com/strata-project/strata/test/atrest"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -92,8 +94,9 @@ type fixture struct {
 	ctx       context.Context
 	namespace string
 	client    client.Client
-	// reconciler is what was started last.
+	// reconciler is what was started last, and observer what sees when that is at rest.
 	reconciler *AddonsLayerReconciler
+	observer   *atrest.Observer
 	files      *httptest.Server
 	looks      atomic.Int64
 	cancel     context.CancelFunc
@@ -110,7 +113,6 @@ type fixture struct {
 	artifacts map[string][]byte
 	requests  []request
 	versions  int
-	last      time.Time
 }
 
 var namespaces atomic.Int32
@@ -217,7 +219,6 @@ func (f *fixture) start(intercept func(client.Client) client.Client, options ...
 		counted.Wrap(f.between)
 	}
 	mgr, reconciler := f.assemble(counted, managerOptions(), time.Second)
-	reconciler.Now = func() time.Time { f.looks.Add(1); return time.Now() }
 	if intercept != nil {
 		reconciler.Client = intercept(reconciler.Client)
 	}
@@ -246,9 +247,18 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	f.must(err)
 	statuses := &signed.Keeper{}
 	options.Cache.DefaultTransform = statuses.Transform(options.Cache.DefaultTransform)
-	mgr, err := ctrl.NewManager(server, options)
+	// A controller waits until it has looked at every RemoteCluster: those of the tests beside it are
+	// none of its own.
+	for object, selected := range options.Cache.ByObject {
+		if _, is := object.(*v1alpha1.RemoteCluster); is {
+			selected.Field = fields.OneTermEqualSelector("metadata.namespace", f.namespace)
+			options.Cache.ByObject[object] = selected
+		}
+	}
+	f.observer = atrest.New(atrest.Options{Aside: again})
+	mgr, err := ctrl.NewManager(f.observer.Config(server), options)
 	f.must(err)
-	mgr = statuses.Over(mgr)
+	mgr = f.observer.Over(statuses.Over(mgr))
 	f.must(mgr.Add(version))
 	artifacts, err := repos.New(repos.Options{Dir: f.TempDir(), Log: logr.Discard()})
 	f.must(err)
@@ -257,7 +267,7 @@ func (f *fixture) assemble(server *rest.Config, options ctrl.Options, period tim
 	return mgr, &AddonsLayerReconciler{Artifacts: artifacts, Process: &Process{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(),
 		Cluster: version, Events: mgr.GetEventRecorder("strata"), Selector: selector, Concurrent: 4,
-		Statuses: statuses,
+		Statuses: statuses, Now: func() time.Time { f.looks.Add(1); return time.Now() },
 		Settings: layers.Settings{Interval: period, Namespace: f.namespace, MaxPrunePercent: 50, DigestKey: f.keyOf(1)},
 	}}
 }
@@ -286,17 +296,28 @@ func managerOptions() ctrl.Options {
 	}
 }
 
-// count notes every request but watches and the one for whether all is signed, and questions for
-// the version apart.
+// aside tells which requests are made now and then, whatever happens: the one for whether all is
+// signed, and questions for the version.
+func aside(req *http.Request) bool {
+	return req.URL.Path == "/version" || strings.HasSuffix(req.URL.Path, "/secrets/"+v1alpha1.DecisionsSignedName)
+}
+
+// again tells which requests begin nothing new: those of aside, and the one for the account of a
+// layer that waits, which each look at it makes.
+func again(req *http.Request) bool {
+	return aside(req) || req.Method == http.MethodGet && strings.Contains(req.URL.Path, "/serviceaccounts/")
+}
+
+// count notes every request but watches and those that are made now and then, of which it counts
+// questions for the version apart.
 func (f *fixture) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		f.mu.Lock()
 		switch {
-		case req.URL.Query().Get("watch") == "true", strings.HasSuffix(req.URL.Path, "/secrets/"+v1alpha1.DecisionsSignedName):
 		case req.URL.Path == "/version":
 			f.versions++
+		case req.URL.Query().Get("watch") == "true", aside(req):
 		default:
-			f.last = time.Now()
 			f.requests = append(f.requests, request{req.Method + " " + strings.TrimSuffix(req.URL.Path, "/"), req.ContentLength})
 		}
 		f.mu.Unlock()
@@ -319,33 +340,31 @@ func (f *fixture) taken() ([]request, int) {
 	return requests, versions
 }
 
-// silent waits until the controller has made no request for a while, as it does when
-// all is as it should be: what it has put off for a moment comes before.
-func (f *fixture) silent(window time.Duration) {
+// silent checks that a controller at rest makes no request, whatever its clocks bring about: it has
+// gone through its layers again and again, and asked for the version.
+func (f *fixture) silent() {
 	f.Helper()
-	var requests []request
-	for range 4 {
-		f.settle()
-		f.taken()
-		<-time.After(window)
-		if requests, _ = f.taken(); len(requests) == 0 {
-			return
+	f.settle()
+	f.taken()
+	const times = 4
+	began, versions := f.looks.Load(), 0
+	f.eventually("the clocks have come again", func() error {
+		requests, more := f.taken()
+		if len(requests) > 0 {
+			f.Fatalf("requests while nothing happens: %v", requests)
 		}
-	}
-	f.Errorf("requests while nothing happens: %v", requests)
-}
-
-// settle waits until there has been no request for a while.
-func (f *fixture) settle() {
-	f.Helper()
-	f.eventually("the controller settles", func() error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if quiet := time.Since(f.last); quiet < 1500*time.Millisecond {
-			return fmt.Errorf("the last request was %s ago; the last ones are %v", quiet, f.requests[max(0, len(f.requests)-5):])
+		versions += more
+		if looked := f.looks.Load() - began; looked < times || versions < times/2 {
+			return fmt.Errorf("the clock was read %d times, and the version asked for %d times", looked, versions)
 		}
 		return nil
 	})
+}
+
+// settle waits until the controller has nothing left to do.
+func (f *fixture) settle() {
+	f.Helper()
+	f.eventually("the controller is at rest", func() error { return f.observer.Check(f.ctx) })
 }
 
 // eventually waits until check returns nil.

@@ -80,7 +80,7 @@ func (f *fixture) expires(name string) {
 	f.Helper()
 	job := f.job(name, "")
 	f.must(f.client.Delete(f.ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	f.settleAnew()
+	f.settle()
 	f.must(f.client.Patch(f.ctx, job, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	f.eventually("Job "+name+" is gone", func() error {
 		if f.hasJob(name) {
@@ -88,7 +88,7 @@ func (f *fixture) expires(name string) {
 		}
 		return nil
 	})
-	f.settleAnew()
+	f.settle()
 }
 
 // resource returns what the inventory of a layer says of an object.
@@ -141,7 +141,7 @@ func TestJobsRunOnceForEachContent(t *testing.T) {
 		}
 		return nil
 	})
-	f.settleAnew()
+	f.settle()
 	if f.hasJob("migrate") {
 		t.Error("the Job is run again by the next process")
 	}
@@ -216,9 +216,9 @@ spec:
 		Spec: nightly.Spec.JobTemplate.Spec,
 	}
 	f.must(f.client.Create(f.ctx, child))
-	f.settleAnew()
+	f.settle()
 	f.must(f.client.Delete(f.ctx, child, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	f.settleAnew()
+	f.settle()
 	if requests, _ := f.taken(); len(requests) > 0 {
 		t.Errorf("requests for what a CronJob makes: %v", requests)
 	}
@@ -266,7 +266,7 @@ spec: {storageClassName: %s, accessModes: [ReadWriteOnce], resources: {requests:
 	if asked := slices.DeleteFunc(requests, func(r request) bool { return !strings.Contains(r.what, "storageclasses") }); len(asked) != 1 {
 		t.Errorf("its StorageClass is asked for %d times: %v", len(asked), asked)
 	}
-	f.silent(2 * time.Second)
+	f.silent()
 
 	f.layerWith("other", hasTime)
 	f.tells("other", v1alpha1.StateApplying, fmt.Sprintf(

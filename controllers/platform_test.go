@@ -322,7 +322,7 @@ func TestPlatformIsHeldAndDeleted(t *testing.T) {
 	f.bundleOf("two", "1.1.0", "  upgradesFrom: [\">=1.0\"]\n"+settings)
 	f.patchPlatform("shop", `{"spec":{"bundle":{"version":"1.1.0"},"inputs":{"middle":false}}}`)
 	f.platformSays("shop", v1alpha1.ReasonHold)
-	f.settleAnew()
+	f.settle()
 	if got := f.generations("shop-first", "shop-middle", "shop-last", "shop-net"); !slices.Equal(got, generations) {
 		t.Errorf("a held Platform changes its layers: their generations are %v and were %v", got, generations)
 	}
@@ -365,7 +365,7 @@ func TestApproval(t *testing.T) {
 	if stages := platform.Status.Stages; len(stages) != 1 || stages[0].Waiting != 1 || stages[0].Moving != 0 {
 		t.Errorf("its stages are %+v", stages)
 	}
-	f.settleAnew()
+	f.settle()
 	if got := f.get("shop-first").Spec.Version; got != "1.0.0" {
 		t.Errorf("without an approval the layer is at %s", got)
 	}
@@ -402,7 +402,7 @@ func TestInputsWaitForApproval(t *testing.T) {
 		}
 		return nil
 	})
-	f.settleAnew()
+	f.settle()
 	f.text(f.name("shop-last"), "text", "one")
 	waits := f.getPlatform("shop")
 	if waits.Status.Layers.Total != 3 || waits.Status.Clusters.Waiting != 1 {

@@ -50,27 +50,28 @@ func TestCostOfManyPlatforms(t *testing.T) {
 	f.costOfAnother(count)
 
 	looked := f.platformLooks()
-	<-time.After(2*period + period/2) // each is looked at twice
-	requests, versions := f.taken()
-	if len(requests) > 0 {
-		t.Errorf("%d requests while nothing happens, such as %v", len(requests), requests[:min(5, len(requests))])
-	}
-	if looked = f.platformLooks() - looked; looked < 2*count {
-		t.Errorf("%d looks at Platforms: the test shows nothing", looked)
-	}
-	if versions < 2 {
-		t.Errorf("%d questions for the version: the test shows nothing", versions)
-	}
+	versions := 0
+	f.eventually("each is looked at twice", func() error {
+		requests, more := f.taken()
+		if len(requests) > 0 {
+			t.Fatalf("%d requests while nothing happens, such as %v", len(requests), requests[:min(5, len(requests))])
+		}
+		versions += more
+		if looked := f.platformLooks() - looked; looked < 2*count || versions < 2 {
+			return fmt.Errorf("there were %d looks at Platforms, and %d questions for the version", looked, versions)
+		}
+		return nil
+	})
 
 	f.patchPlatform(name(7), `{"spec":{"inputs":{"text":"other"}}}`)
 	f.text(f.name(name(7)+"-last"), "text", "other")
 	f.installed(name(7), "1.0.0", 3)
-	f.settleAnew()
+	f.settle()
 	f.costs("a change of one Platform", f.name(name(7)))
 
 	f.bundleOf("none", "9.0.0", settings, func(b *v1alpha1.ApplicationBundle) { b.Spec.Family += "-other" })
 	f.application("other", func(*v1alpha1.HelmApplicationVersion) {})
-	f.settleAnew()
+	f.settle()
 	f.costs("what is not installed", f.name("none"), f.name("other"))
 }
 

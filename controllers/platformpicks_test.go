@@ -155,7 +155,7 @@ func TestPicksThatDoNotFit(t *testing.T) {
 	if got, want := lockOf(after), lockOf(before); got != want {
 		t.Errorf("locked are %s, want %s", got, want)
 	}
-	f.settleAnew()
+	f.settle()
 	if got := f.get("own-picked.applications").Spec.Source.Name; got != before.Status.Lock.Bundle {
 		t.Errorf("the layer is of bundle %s, want %s", got, before.Status.Lock.Bundle)
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -34,9 +35,6 @@ func imagePlatforms(all []platform) []platform {
 	return slices.DeleteFunc(slices.Clone(all), func(p platform) bool { return p.os != "linux" })
 }
 
-// tags leave out of libraries what no program calls: docs/adr/0072-programs-have-what-they-need.md.
-const tags = "disable_grpc_modules,grpcnotrace"
-
 // build compiles a program. Nothing of this machine gets into it: neither paths, nor the
 // time, nor what the environment says about Go.
 func (r *release) build(ctx context.Context, program, path string, p platform, variables map[string]string) error {
@@ -45,7 +43,12 @@ func (r *release) build(ctx context.Context, program, path string, p platform, v
 		flags += " -X main." + name + "=" + variables[name]
 	}
 	r.say("building %s for %s", program, p)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags", tags, "-ldflags", flags, "-o", path, program)
+	// They leave out of libraries what no program calls.
+	tags, err := os.ReadFile(filepath.Join(r.root, "hack", "tags"))
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags", strings.TrimSpace(string(tags)), "-ldflags", flags, "-o", path, program)
 	cmd.Dir = r.root
 	cmd.Env = append(os.Environ(),
 		"CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOFLAGS=", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off")

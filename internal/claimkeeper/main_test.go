@@ -41,6 +41,7 @@ import (
 	"github.com/strata-project/strata/internal/informers"
 	"github.com/strata-project/strata/internal/layers"
 	"github.com/strata-project/strata/internal/providers"
+	"github.com/strata-project/strata/test/atrest"
 	"github.com/strata-project/strata/test/controlplane"
 )
 
@@ -72,7 +73,6 @@ type fixture struct {
 	scheme         *runtime.Scheme
 	mu             sync.Mutex
 	requests       []string
-	last           time.Time
 	stop           context.CancelFunc
 	ended          chan error
 	dieAt, counted int
@@ -92,6 +92,8 @@ type fixture struct {
 	patience time.Duration
 	// digestKey is the controller's key, where it is another one than that of most tests.
 	digestKey string
+	// seen sees when the keeper is at rest.
+	seen *atrest.Observer
 	// elsewhere is true where the keeper is connected to the other cluster, over remotes.
 	elsewhere bool
 	remotes   *informers.Remotes
@@ -148,6 +150,15 @@ func (f *fixture) must(err error) {
 
 var errDead = errors.New("this controller is dead")
 
+// asksPlugins are what the keeper has other goroutines do: they wait for plug-ins.
+var asksPlugins = []string{"claimkeeper.(*Keeper).inquire.", "claimkeeper.(*Keeper).fly."}
+
+// counts tells which requests count: watches do not, nor do events and questions for one's own
+// rights.
+func counts(req *http.Request) bool {
+	return req.URL.Query().Get("watch") != "true" && !strings.Contains(req.URL.Path, "/events") && !strings.Contains(req.URL.Path, "selfsubject")
+}
+
 // wrap counts requests, and lets none through once the keeper is dead.
 func (f *fixture) wrap(next http.RoundTripper) http.RoundTripper {
 	killed := f.killed
@@ -157,9 +168,8 @@ func (f *fixture) wrap(next http.RoundTripper) http.RoundTripper {
 			f.mu.Unlock()
 			return nil, errDead
 		}
-		if req.URL.Query().Get("watch") != "true" && !strings.Contains(req.URL.Path, "/events") && !strings.Contains(req.URL.Path, "selfsubject") {
+		if counts(req) {
 			f.requests = append(f.requests, req.Method+" "+req.URL.Path)
-			f.last = time.Now()
 			if req.Method != http.MethodGet {
 				f.counted++
 				if f.counted == f.dieAt {
@@ -199,12 +209,14 @@ func (f *fixture) start(dieAt int) {
 	f.mu.Unlock()
 	server := plane.Config()
 	server.Wrap(f.wrap)
+	f.seen = atrest.New(atrest.Options{Working: asksPlugins, Aside: func(req *http.Request) bool { return !counts(req) }})
 	yes, none := true, time.Duration(0)
-	mgr, err := ctrl.NewManager(server, ctrl.Options{
+	mgr, err := ctrl.NewManager(f.seen.Config(server), ctrl.Options{
 		Scheme: f.scheme, Cache: informers.CacheOptions(), Logger: logr.Discard(), Client: informers.ClientOptions(),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &yes}, GracefulShutdownTimeout: &none,
 	})
 	f.must(err)
+	mgr = f.seen.Over(mgr)
 	selector, err := labels.Parse("!beside")
 	f.must(err)
 	key, err := digests.NewKey([]byte(cmp.Or(f.digestKey, "0123456789abcdefghijklmnopqrstuv")))
@@ -400,18 +412,11 @@ func (f *fixture) patch(obj client.Object, patch string) {
 	f.must(f.client.Patch(f.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// settled waits until the keeper has asked for nothing for a while, and returns what it has
-// asked for since the last call.
+// settled waits until the keeper has nothing left to do, and returns what it has asked for since
+// the last call.
 func (f *fixture) settled() []string {
 	f.Helper()
-	f.eventually("the keeper is at rest", func() error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if time.Since(f.last) < 2*time.Second {
-			return errors.New("it has just asked for something")
-		}
-		return nil
-	})
+	f.eventually("the keeper is at rest", func() error { return f.seen.Check(f.ctx) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	asked := f.requests

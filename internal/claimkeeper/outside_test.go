@@ -211,6 +211,18 @@ func TestServerThatIsAway(t *testing.T) {
 	d.says("shop", v1alpha1.ReasonBound)
 }
 
+// diesOrRests waits until the keeper has died of the write that it was to die of, or has nothing
+// left to do and so never comes to it.
+func (f *fixture) diesOrRests() {
+	f.Helper()
+	f.eventually("the keeper dies, or is done", func() error {
+		if f.isDead() {
+			return nil
+		}
+		return f.seen.Check(f.ctx)
+	})
+}
+
 // Whatever is killed at whatever moment, a claim ends with one database, and goes without leaving
 // roles. With STRATA_TEST_ALL=1 the controller dies at each of its first writes.
 func TestKilledWhileHandingOut(t *testing.T) {
@@ -226,14 +238,7 @@ func TestKilledWhileHandingOut(t *testing.T) {
 		name := fmt.Sprintf("shop%d", at)
 		d.start(at)
 		d.needs(name, "")
-		d.eventually("the controller dies, or is done", func() error {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			if !d.dead && (d.counted >= at || time.Since(d.last) < 3*time.Second) {
-				return errors.New("neither")
-			}
-			return nil
-		})
+		d.diesOrRests()
 		d.end()
 		if d.dead {
 			died++
@@ -262,14 +267,7 @@ func TestKilledWhileHandingOut(t *testing.T) {
 	for at := 1; at <= 8; at += step {
 		rounds++
 		d.start(at)
-		d.eventually("the controller dies, or is done", func() error {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			if !d.dead && time.Since(d.last) < 3*time.Second {
-				return errors.New("neither")
-			}
-			return nil
-		})
+		d.diesOrRests()
 		d.end()
 		if d.dead {
 			died++

@@ -15,7 +15,8 @@
 //     begun, directly or not, waiting for something. A goroutine that has anything left to hand on,
 //     to a store, a handler, a channel or a recorder of events, is running or about to.
 //   - Stillness. From before the first look at these facts until after the last one, no request was
-//     made and no queue has moved.
+//     made and no queue has moved, but for looks that nothing but the clock has begun and that
+//     neither made a request nor failed.
 //
 // Together they are a proof, and not a guess. As nothing was written meanwhile, the lists say what
 // the API server holds at the end, too. All of it had arrived before the goroutines were looked at,
@@ -60,10 +61,18 @@ type Options struct {
 type Observer struct {
 	options Options
 	label   string
-	// asked counts requests, and moves whatever queues and requests do.
-	asked, moves atomic.Int64
+	// moves counts whatever queues and requests do.
+	moves atomic.Int64
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// seen is what moves was when Check was called last. The lists of the API server and the
+	// stacks of the process are not looked at before until: they cost those who are at work.
+	// failed is why the last proof failed.
+	seen   int64
+	pause  time.Duration
+	until  time.Time
+	failed error
+
 	queues  []*queue
 	added   int
 	streams map[*stream]struct{}
@@ -114,41 +123,77 @@ func (m *observed) Start(ctx context.Context) (err error) {
 // newQueue makes the queue of a controller.
 type newQueue = func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Add has the queue of a controller observed. A controller is a type that controller-runtime keeps
-// to itself, but the field with what makes its queue has a name: so no controller needs to know of
-// its observer.
+// Add has the queue and the looks of a controller observed. A controller is a type that
+// controller-runtime keeps to itself, but the fields with what makes its queue and with what looks
+// have names: so no controller needs to know of its observer.
 func (m *observed) Add(runnable manager.Runnable) error {
-	if makes, is := queueOf(runnable); is {
+	makes, is := field[newQueue](runnable, "NewQueue")
+	does, has := field[reconcile.Reconciler](runnable, "Do")
+	if is && has {
 		m.by.mu.Lock()
 		m.by.added++
 		m.by.mu.Unlock()
+		looks := &reconciler{Reconciler: *does}
+		*does = looks
 		inner := *makes
 		*makes = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return m.by.observe(name, limiter, inner)
+			return looks.observe(m.by, name, limiter, inner)
 		}
 	}
 	return m.Manager.Add(runnable)
 }
 
-func queueOf(runnable manager.Runnable) (*newQueue, bool) {
-	value := reflect.ValueOf(runnable)
+// field returns a field of the struct that something points to, if it has that type.
+func field[T any](of any, name string) (*T, bool) {
+	value := reflect.ValueOf(of)
 	if value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
 		return nil, false
 	}
-	field := value.Elem().FieldByName("NewQueue")
-	if !field.IsValid() {
+	found := value.Elem().FieldByName(name)
+	if !found.IsValid() {
 		return nil, false
 	}
-	makes, is := field.Addr().Interface().(*newQueue)
-	return makes, is
+	typed, is := found.Addr().Interface().(*T)
+	return typed, is
 }
 
-// Check returns nil where the controllers are at rest, and otherwise what they still have to do.
+// Check returns nil where the controllers are at rest, and otherwise what they still have to do. It
+// is to be called again and again: it looks at all facts where nothing has happened since the call
+// before, and after each time in vain at longer intervals, up to a second.
 func (o *Observer) Check(ctx context.Context) error {
 	before := o.moves.Load()
 	if err := o.idle(); err != nil {
 		return err
 	}
+	if err := o.worthwhile(before); err != nil {
+		return err
+	}
+	err := o.prove(ctx, before)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failed = err; err != nil {
+		o.pause = min(max(2*o.pause, 50*time.Millisecond), time.Second)
+		o.until = time.Now().Add(o.pause)
+	}
+	return err
+}
+
+// worthwhile returns why it is too early for a proof.
+func (o *Observer) worthwhile(moves int64) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if moves != o.seen {
+		o.seen, o.pause, o.until = moves, 0, time.Time{}
+		return errors.New("something has happened since the last question")
+	}
+	if time.Now().Before(o.until) {
+		return o.failed
+	}
+	return nil
+}
+
+// prove looks at all facts but the queues, and at those again.
+func (o *Observer) prove(ctx context.Context, before int64) error {
 	if err := o.caughtUp(ctx); err != nil {
 		return err
 	}

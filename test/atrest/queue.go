@@ -4,8 +4,11 @@
 package atrest
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -31,8 +34,9 @@ type queue struct {
 	looks  map[reconcile.Request]*look
 	// causes say why the items that wait do so.
 	causes map[reconcile.Request]cause
-	// still are the items whose last look began by the clock alone, and has done nothing.
-	still map[reconcile.Request]bool
+	// did says of each item what its last look did; nothing where it began by the clock alone, and
+	// did nothing.
+	did map[reconcile.Request]string
 }
 
 // delay is how long an item is put off.
@@ -46,15 +50,58 @@ type look struct {
 	// timed is true where nothing but the clock has begun it, and failed where it is to be
 	// repeated.
 	timed, failed bool
-	// asked is how many requests there had been before.
-	asked int64
+	// asked is a request that was made with its context; nil where none was.
+	asked atomic.Pointer[string]
+}
+
+// reconciler makes looks, each with a context that names it.
+type reconciler struct {
+	reconcile.Reconciler
+	of *queue
+}
+
+type lookKey struct{}
+
+// did says what a look did; nothing where it began by the clock alone, made no request and did not
+// fail.
+func (l *look) did() string {
+	switch {
+	case l == nil:
+		return "was not seen"
+	case l.failed:
+		return "failed"
+	case !l.timed:
+		return "had something to look at"
+	}
+	if asked := l.asked.Load(); asked != nil {
+		return "asked " + *asked
+	}
+	return ""
+}
+
+// Reconcile makes a look.
+func (r *reconciler) Reconcile(ctx context.Context, item reconcile.Request) (reconcile.Result, error) {
+	r.of.mu.Lock()
+	under := r.of.looks[item]
+	r.of.mu.Unlock()
+	return r.Reconciler.Reconcile(context.WithValue(ctx, lookKey{}, under), item)
+}
+
+// asks notes a request.
+func (o *Observer) asks(req *http.Request) {
+	o.moves.Add(1)
+	if under, is := req.Context().Value(lookKey{}).(*look); is && under != nil {
+		what := req.Method + " " + req.URL.Path
+		under.asked.Store(&what)
+	}
 }
 
 // cause is why an item waits: for a clock that has come, or for anything else, or both.
 type cause struct{ clock, other bool }
 
-// observe makes a queue that is observed.
-func (o *Observer) observe(
+// observe makes the queue of a controller, which is observed.
+func (r *reconciler) observe(
+	o *Observer,
 	name string,
 	limiter workqueue.TypedRateLimiter[reconcile.Request],
 	makes newQueue,
@@ -62,9 +109,10 @@ func (o *Observer) observe(
 	q := &queue{
 		TypedRateLimitingInterface: makes(name, limiter), name: name, by: o, limiter: limiter,
 		delays: map[reconcile.Request]*delay{}, looks: map[reconcile.Request]*look{},
-		causes: map[reconcile.Request]cause{}, still: map[reconcile.Request]bool{},
+		causes: map[reconcile.Request]cause{}, did: map[reconcile.Request]string{},
 	}
 	q.add = func(item reconcile.Request, _ priorityqueue.AddOpts) { q.TypedRateLimitingInterface.Add(item) }
+	r.of = q
 	o.mu.Lock()
 	o.queues = append(o.queues, q)
 	o.mu.Unlock()
@@ -77,7 +125,6 @@ func (o *Observer) observe(
 
 // put adds an item, now or later. Of two moments the earlier one counts.
 func (q *queue) put(item reconcile.Request, options priorityqueue.AddOpts) {
-	q.by.moves.Add(1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	after := options.After
@@ -89,6 +136,7 @@ func (q *queue) put(item reconcile.Request, options priorityqueue.AddOpts) {
 	}
 	options.After, options.RateLimited = 0, false
 	if after <= 0 {
+		q.by.moves.Add(1)
 		q.causes[item] = cause{clock: q.causes[item].clock, other: true}
 		q.add(item, options)
 		return
@@ -111,7 +159,6 @@ func (q *queue) comes(item reconcile.Request, of *delay, options priorityqueue.A
 	if q.delays[item] != of {
 		return // another moment counts
 	}
-	q.by.moves.Add(1)
 	q.causes[item] = cause{clock: true, other: q.causes[item].other}
 	q.add(item, options)
 	delete(q.delays, item)
@@ -161,22 +208,26 @@ func (q *queue) asks() {
 }
 
 func (q *queue) begins(item reconcile.Request) {
-	q.by.moves.Add(1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.looks[item] = &look{timed: q.causes[item] == cause{clock: true}, asked: q.by.asked.Load()}
+	timed := q.causes[item] == cause{clock: true}
+	if !timed {
+		q.by.moves.Add(1)
+	}
+	q.looks[item] = &look{timed: timed}
 	delete(q.causes, item)
-	delete(q.still, item)
+	delete(q.did, item)
 }
 
 func (q *queue) ends(item reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if under := q.looks[item]; under != nil && under.timed && !under.failed && under.asked == q.by.asked.Load() {
-		q.still[item] = true
+	did := q.looks[item].did()
+	if did != "" {
+		q.by.moves.Add(1)
 	}
+	q.did[item] = did
 	delete(q.looks, item)
-	q.by.moves.Add(1)
 }
 
 // idle returns what there is still to do.
@@ -193,8 +244,9 @@ func (q *queue) idle(soon time.Duration) error {
 		return fmt.Errorf("%s looks at %s", q.name, item)
 	}
 	for item, each := range q.delays {
-		if until := time.Until(each.until); until < soon && !q.still[item] {
-			return fmt.Errorf("%s looks at %s again in %s", q.name, item, until)
+		did, looked := q.did[item]
+		if until := time.Until(each.until); until < soon && (did != "" || !looked) {
+			return fmt.Errorf("%s looks at %s again in %s; the last look %s", q.name, item, until, did)
 		}
 	}
 	return nil

@@ -35,8 +35,7 @@ type transport struct {
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !isWatch(req) {
 		if t.by.options.Aside == nil || !t.by.options.Aside(req) {
-			t.by.asked.Add(1)
-			t.by.moves.Add(1)
+			t.by.asks(req)
 		}
 		return t.next.RoundTrip(req)
 	}

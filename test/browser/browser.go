@@ -24,7 +24,6 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/memory"
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -281,24 +280,38 @@ func (b *Tab) Heap() int64 {
 	return int64(used.UsedSize)
 }
 
-// Ran returns for how many seconds scripts of the page have run so far.
-func (b *Tab) Ran() float64 {
+// counts has a page count what is to run later: it keeps what was asked of each clock of the
+// browser until it has run, or was called off.
+const counts = `(() => {
+	const later = globalThis.later = new Set();
+	for (const [ask, callOff, again] of [
+		["setTimeout", "clearTimeout"], ["setInterval", "clearInterval", true],
+		["requestAnimationFrame", "cancelAnimationFrame"], ["requestIdleCallback", "cancelIdleCallback"],
+	]) {
+		const [asks, callsOff] = [globalThis[ask].bind(globalThis), globalThis[callOff].bind(globalThis)];
+		globalThis[ask] = (run, ...rest) => {
+			const id = asks((...given) => { if (!again) later.delete(ask + id); return run(...given); }, ...rest);
+			later.add(ask + id);
+			return id;
+		};
+		globalThis[callOff] = (id) => { later.delete(ask + id); callsOff(id); };
+	}
+})()`
+
+// Count has the pages that are opened from now on tell what they have left to run, which
+// AtRest needs.
+func (b *Tab) Count() {
 	b.Helper()
-	_, err := chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{})
-	if err != nil {
+	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: counts}); err != nil {
 		b.Fatal(err)
 	}
-	metrics, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, metric := range metrics.Metrics {
-		if metric.Name == "ScriptDuration" {
-			return metric.Value
-		}
-	}
-	b.Fatal("the browser does not say for how long scripts have run")
-	return 0
+}
+
+// AtRest waits until no clock brings a script of the page to run, however late: none was asked,
+// or it has run. What runs later is begun by the user or the server.
+func (b *Tab) AtRest() {
+	b.Helper()
+	b.Until("later.size === 0")
 }
 
 // Resident returns the share of memory, in bytes, that the processes of the test's own

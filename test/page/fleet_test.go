@@ -183,29 +183,19 @@ func all(s *snapshot.Snapshot, state v1alpha1.State) *snapshot.Snapshot {
 	return &next
 }
 
-// While nothing changes, no script of the page runs, whatever view is open.
+// While nothing changes, no script of the page runs, whatever view is open: no clock begins one.
 func TestNothingRunsAtRest(t *testing.T) {
 	cluster := recorded(t, "platform.yaml")
 	address := serve(t, cluster)
 	tab := browser.Open(t)
+	tab.Count()
 	tab.Go(address)
 	tab.Says("h1", "5 layers")
 	for _, path := range []string{"/layers/mesh", "/clusters", "/platforms", "/plan"} {
 		tab.Go(strings.TrimSuffix(address, pathOf(address)) + path)
 		tab.Says("h1", "5 layers")
 		tab.Says(".fresh", "live")
-		settled := tab.Ran()
-		for deadline := time.Now().Add(10 * time.Second); ; {
-			time.Sleep(250 * time.Millisecond) // For what was drawn last to have been.
-			if now := tab.Ran(); now == settled || time.Now().After(deadline) {
-				break
-			}
-			settled = tab.Ran()
-		}
-		time.Sleep(time.Second) // At rest.
-		if more := tab.Ran() - settled; more > 0 {
-			t.Errorf("%s: scripts have run for %f seconds at rest", path, more)
-		}
+		tab.AtRest()
 	}
 }
 

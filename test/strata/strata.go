@@ -82,7 +82,12 @@ func build(ctx context.Context, root, program, path string, flags []string) (str
 	if !slices.Contains(flags, "-race") {
 		// As releases are built, so that nothing is compiled twice.
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
-		cmd.Args = slices.Insert(cmd.Args, 2, "-tags", "disable_grpc_modules,grpcnotrace")
+		tags, err := os.ReadFile(filepath.Join(root, "hack", "tags"))
+		if err != nil {
+			return "", err
+		}
+		reads.Add(filepath.Join(root, "hack", "tags"))
+		cmd.Args = slices.Insert(cmd.Args, 2, "-tags", strings.TrimSpace(string(tags)))
 	}
 	// Interrupted, go puts away what it has begun; killed, it does not.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
