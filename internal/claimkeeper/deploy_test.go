@@ -116,6 +116,13 @@ func TestPluginOfTheCluster(t *testing.T) {
 	if of := provider.Status.Plugin; of == nil || of.Digest != provider.Spec.Plugin.Digest || of.Name != "naughty" || of.Version != "1.0.0" {
 		t.Errorf("the provider is served by %+v", of)
 	}
+	// The number of claims is told some seconds late.
+	c.eventually("the claim is counted", func() error {
+		if claims := c.providerSays("a", "offers database/naughty").Status.Claims; claims != 1 {
+			return fmt.Errorf("the provider has %d claims", claims)
+		}
+		return nil
+	})
 	c.settled()
 	asked := c.host.Calls()
 	c.annotate(claim, "look", "again")
