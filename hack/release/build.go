@@ -48,7 +48,8 @@ func (r *release) build(ctx context.Context, program, path string, p platform, v
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags", strings.TrimSpace(string(tags)), "-ldflags", flags, "-o", path, program)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly",
+		"-tags", strings.TrimSpace(string(tags)), "-ldflags", flags, "-o", path, program)
 	cmd.Dir = r.root
 	cmd.Env = append(os.Environ(),
 		"CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOFLAGS=", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off")

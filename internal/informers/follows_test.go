@@ -33,7 +33,7 @@ func (steady) List(context.Context, metav1.ListOptions) (runtime.Object, error) 
 // Watch tells of nothing.
 func (steady) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if options.SendInitialEvents != nil {
-		return nil, errors.New("list first")
+		return nil, apierrors.NewBadRequest("list first")
 	}
 	return watch.NewFake(), nil
 }

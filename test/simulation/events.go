@@ -70,7 +70,7 @@ var events = []event{
 	{name: "object drifts", weight: 3, do: driftObject},
 	{name: "object deleted by hand", weight: 3, do: deleteObject},
 	{name: "foreign Namespace listed", weight: 3, do: adoptSpace},
-	{name: "Namespace loses its label", weight: 2, do: unlabelSpace},
+	{name: "Namespace loses its label", weight: 8, do: unlabelSpace},
 	{name: "layer moved to a cluster", weight: 6, do: moveLayer},
 	{name: "layer flees its cluster", weight: 4, do: flee},
 	{name: "layer abandoned", weight: 3, do: abandonLayer},
