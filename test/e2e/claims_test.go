@@ -25,7 +25,8 @@ spec:
   capacity: {storage: 1Mi}
   persistentVolumeReclaimPolicy: Retain
   hostPath: {path: /nowhere}
-`, volume)))
+  claimRef: {namespace: %s, name: %s} # no claim of another test gets it
+`, volume, f.prefix, name)))
 	return fmt.Sprintf(`apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: %s, namespace: %s, annotations: {%s}}
