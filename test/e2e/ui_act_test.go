@@ -74,7 +74,8 @@ func TestThePageActs(t *testing.T) {
 
 	second := f.commit(map[string]string{"base/release.yaml": f.configMapRelease("base", "two")})
 	tab.Button("Look at it now")
-	tab.Click("dialog input[name=source]")
+	// The dialog grows when it says what the act does: a click of the mouse would hit something else.
+	tab.Until("(document.querySelector('dialog input[name=source]:not(:checked)')?.click(), document.querySelector('dialog input[name=source]')?.checked)")
 	tab.Says("dialog", "GitRepository "+f.prefix+"/addons is fetched now")
 	tab.Until("(document.querySelector('dialog .go')?.click(), !document.querySelector('dialog'))")
 	f.eventually("the source is fetched", func() error {
