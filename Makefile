@@ -48,7 +48,7 @@ FUZZTIME ?= 30s
 CHAOS_TIME ?= 30m
 CHAOS_SEED ?= 0
 # What programs are built without: docs/adr/0072-programs-have-what-they-need.md.
-TAGS := $(shell cat hack/tags)
+TAGS := $(shell cat hack/release/tags)
 # Flags of make bench, for example: make bench BENCHFLAGS='--systems strata,plain --scenarios chain'
 BENCHFLAGS ?=
 

@@ -24,7 +24,7 @@ const module = "github.com/strata-project/strata/"
 func closureOf(t *testing.T, packages ...string) map[string][]string {
 	t.Helper()
 	reads.AddPrograms(".", packages...)
-	tags, err := os.ReadFile("hack/tags")
+	tags, err := os.ReadFile("hack/release/tags")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ page=docs/benchmarks/sizes.md
 # change take less; a tree of packages that comes along with one import takes more.
 tolerance=3
 # What is left out by flags of libraries: docs/adr/0072-programs-have-what-they-need.md.
-tags=$(<hack/tags)
+tags=$(<hack/release/tags)
 sources=(. ./cmd/strata-hosts ./cmd/kubectl-strata)
 
 # Prints a line for each program: its name, its MB, its packages.

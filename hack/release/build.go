@@ -5,11 +5,11 @@ package main
 
 import (
 	"context"
+	_ "embed" // of the tags
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -35,6 +35,11 @@ func imagePlatforms(all []platform) []platform {
 	return slices.DeleteFunc(slices.Clone(all), func(p platform) bool { return p.os != "linux" })
 }
 
+// tags leave out of libraries what no program calls: docs/adr/0072-programs-have-what-they-need.md.
+//
+//go:embed tags
+var tags string
+
 // build compiles a program. Nothing of this machine gets into it: neither paths, nor the
 // time, nor what the environment says about Go.
 func (r *release) build(ctx context.Context, program, path string, p platform, variables map[string]string) error {
@@ -43,13 +48,8 @@ func (r *release) build(ctx context.Context, program, path string, p platform, v
 		flags += " -X main." + name + "=" + variables[name]
 	}
 	r.say("building %s for %s", program, p)
-	// They leave out of libraries what no program calls.
-	tags, err := os.ReadFile(filepath.Join(r.root, "hack", "tags"))
-	if err != nil {
-		return err
-	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly",
-		"-tags", strings.TrimSpace(string(tags)), "-ldflags", flags, "-o", path, program)
+		"-tags", strings.TrimSpace(tags), "-ldflags", flags, "-o", path, program)
 	cmd.Dir = r.root
 	cmd.Env = append(os.Environ(),
 		"CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOFLAGS=", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off")

@@ -72,6 +72,18 @@ func BuildHosts(ctx context.Context, dir string, flags ...string) (string, error
 	return build(ctx, root, "./cmd/strata-hosts", filepath.Join(dir, "strata-hosts"), flags)
 }
 
+// tagsOfPrograms returns those of this tree, whatever tree a program is built of.
+func tagsOfPrograms() (string, error) {
+	root, err := reads.Root()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "hack", "release", "tags")
+	reads.Add(path)
+	tags, err := os.ReadFile(path)
+	return strings.TrimSpace(string(tags)), err
+}
+
 func build(ctx context.Context, root, program, path string, flags []string) (string, error) {
 	reads.AddPrograms(root, program)
 	args := append(append([]string{"build", "-trimpath"}, flags...), "-o", path, program)
@@ -82,12 +94,11 @@ func build(ctx context.Context, root, program, path string, flags []string) (str
 	if !slices.Contains(flags, "-race") {
 		// As releases are built, so that nothing is compiled twice.
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
-		tags, err := os.ReadFile(filepath.Join(root, "hack", "tags"))
+		tags, err := tagsOfPrograms()
 		if err != nil {
 			return "", err
 		}
-		reads.Add(filepath.Join(root, "hack", "tags"))
-		cmd.Args = slices.Insert(cmd.Args, 2, "-tags", strings.TrimSpace(string(tags)))
+		cmd.Args = slices.Insert(cmd.Args, 2, "-tags", tags)
 	}
 	// Interrupted, go puts away what it has begun; killed, it does not.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
