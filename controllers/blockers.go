@@ -53,9 +53,9 @@ type lostVolumes struct {
 	byLayer map[string]lostVolume
 }
 
-// lostVolume is what was found for one layer.
+// lostVolume has the volumes that one layer would lose.
 type lostVolume struct {
-	// of says what was asked.
+	// of is the question that was answered: the layer, its cluster and the releases.
 	of     string
 	at     time.Time
 	volume []layers.Blocker

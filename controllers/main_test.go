@@ -94,7 +94,7 @@ type fixture struct {
 	ctx       context.Context
 	namespace string
 	client    client.Client
-	// reconciler is what was started last, and observer what sees when that is at rest.
+	// reconciler was started last. observer tells when it is at rest.
 	reconciler *AddonsLayerReconciler
 	observer   *atrest.Observer
 	files      *httptest.Server

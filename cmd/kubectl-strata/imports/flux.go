@@ -109,7 +109,7 @@ type fluxReport struct {
 	Unreached []fluxUnreached `json:"unreached,omitempty"`
 	// Proof counts what the layers hold; nil on a cluster.
 	Proof *gather.Proof `json:"proof,omitempty"`
-	// Compared says what the cluster has of what was found; nil where it was not asked.
+	// Compared has the differences between the folder and the cluster; nil without --compare.
 	Compared *fluxCompared `json:"compared,omitempty"`
 	ToDo     []string      `json:"toDo"`
 }

@@ -76,7 +76,7 @@ func (i *fluxImport) writeCluster(ctx context.Context, names []string, found *ga
 	})
 }
 
-// compareWith notes what the cluster has in another way than what was found.
+// compareWith notes the differences between the folder and the cluster.
 func (i *fluxImport) compareWith(ctx context.Context, found *gather.Kustomizations) error {
 	if !i.compare {
 		return nil
@@ -94,7 +94,7 @@ func (i *fluxImport) compareWith(ctx context.Context, found *gather.Kustomizatio
 	return nil
 }
 
-// choose lists the clusters, and asks for one where somebody is there to answer.
+// choose lists the clusters, and at a terminal prompts for one.
 func (i *fluxImport) choose(ctx context.Context, names []string, found *gather.FluxRepository) error {
 	err := i.list(found)
 	if i.output != "" || i.Answers == nil || err != nil && !errors.Is(err, console.ErrDiffers) {

@@ -15,7 +15,7 @@ import (
 )
 
 // Where several clusters are found and none is chosen, an answer at the terminal chooses one.
-// Without a terminal nobody is asked.
+// Without a terminal there is no prompt.
 func TestClusterIsAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

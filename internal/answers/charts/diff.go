@@ -46,7 +46,7 @@ type FieldChange struct {
 	// From and To are nil where the field is not there, and otherwise as in JSON.
 	// Values of Secrets are masked.
 	From, To any
-	// Default is true where nobody says To: the API server fills it in.
+	// Default is true where git leaves the field out, and To is the default of the API server.
 	Default bool
 }
 

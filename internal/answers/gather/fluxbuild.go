@@ -59,7 +59,7 @@ func (f *FluxRepository) filesOf(artifacts map[types.NamespacedName]*filesOfSour
 const originAnnotation = "config.kubernetes.io/origin"
 
 // build builds the directory of a layer as Flux does it, with the variables that are known.
-// The error is for what nobody can mend in the repository.
+// The error is none of the repository: it says that the build itself could not be made.
 func (f *FluxRepository) build(ctx context.Context, files *filesOfSource, layer *v1alpha1.AddonsLayer, namespace string,
 	known map[objects.ID]builds.Variables,
 ) (*builtDirectory, error) {
